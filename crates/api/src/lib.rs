@@ -1,0 +1,1 @@
+//! Our CustomResourceDefinitions, one file per kind.

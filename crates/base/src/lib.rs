@@ -1,0 +1,1 @@
+//! Types with laws and no I/O: keys, names, addresses, port ranges, reasons and conditions.

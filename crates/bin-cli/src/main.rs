@@ -1,0 +1,2 @@
+//! `slipway`, also `kubectl slipway`: plan, explain, lint, kubeconfig, token, crds.
+fn main() {}

@@ -1,0 +1,2 @@
+//! `host`: power and state of a tenant's hosts through Redfish, from the jump host.
+fn main() {}

@@ -1,0 +1,2 @@
+//! The manager: one process, one lease per capability.
+fn main() {}

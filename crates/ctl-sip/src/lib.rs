@@ -1,0 +1,1 @@
+//! The SIPCluster controller: observe, plan, apply, status.

@@ -1,0 +1,1 @@
+//! Decides what SIP does. Pure: no clock, no I/O, no randomness.

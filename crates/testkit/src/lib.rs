@@ -1,0 +1,1 @@
+//! What the tests stand on: an in-memory API server with fault injection, a fleet builder, a clock.

@@ -1,0 +1,2 @@
+//! The logic behind the Makefile.
+fn main() {}
