@@ -1,1 +1,17 @@
-//! Our CustomResourceDefinitions, one file per kind.
+//! Our CustomResourceDefinitions, one folder per kind: spec, status, admission rules, printer columns.
+//!
+//! Group, version and shape are those of the original operators, so manifests written for them apply unchanged;
+//! every field beyond those is additive and optional.
+
+pub mod keys;
+pub mod sipcluster;
+
+pub use sipcluster::{SIPCluster, SIPClusterSpec, SIPClusterStatus};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+
+/// Every CustomResourceDefinition of this version, in the order they are applied.
+pub fn crds() -> Vec<CustomResourceDefinition> {
+    vec![SIPCluster::crd()]
+}
