@@ -16,7 +16,7 @@ use crate::{config::MARK, error::Error};
 /// How long a worker may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long the master may take to load a configuration (2.7 and later answer only then).
-const RELOAD_PATIENCE: Duration = Duration::from_secs(60);
+const RELOAD_PATIENCE: Duration = Duration::from_mins(1);
 
 /// The master's socket.
 #[derive(Clone, Debug)]
@@ -53,8 +53,6 @@ pub struct Server {
     pub name: String,
     /// Where it is: the host name if the configuration gives one, else the address.
     pub place: Place,
-    /// Whether it is in maintenance by command, and so gets no new session.
-    pub maintenance: bool,
     /// Sessions on it now, with those that wait for it.
     pub sessions: u64,
 }
@@ -114,14 +112,25 @@ impl Master {
         let command = format!("@!{pid} show servers state");
         let state = self.ask(&command, PATIENCE).await?;
         let counts = self.ask(&format!("@!{pid} show stat -1 4 -1"), PATIENCE).await?;
-        servers(&state, &counts).ok_or(Error::Answer { command, what: "the table of servers" })
+        let Some((mut servers, counted)) = servers(&state, &counts) else {
+            return Err(Error::Answer { command, what: "the table of servers" });
+        };
+        if !counted {
+            let all = self.ask(&format!("@!{pid} show sess"), PATIENCE).await?;
+            for server in &mut servers {
+                server.sessions = sessions_of(&all, &server.backend, &server.name).map(|_| 1).sum();
+            }
+        }
+        Ok(servers)
     }
 
-    /// Takes `server` of worker `pid` out of service and shuts its sessions. In this order, so that a request on a
-    /// connection which the old worker still holds opens no new session after the shut.
+    /// Shuts the sessions of `server` in worker `pid`. One by one: `shutdown sessions server` is refused in an old
+    /// worker, whose proxies are stopped, and that is where the sessions of leaving servers are.
     pub async fn cut(&self, pid: u32, backend: &str, server: &str) -> Result<(), Error> {
-        self.ask(&format!("@!{pid} set server {backend}/{server} state maint"), PATIENCE).await?;
-        self.ask(&format!("@!{pid} shutdown sessions server {backend}/{server}"), PATIENCE).await?;
+        let all = self.ask(&format!("@!{pid} show sess"), PATIENCE).await?;
+        for id in sessions_of(&all, backend, server) {
+            self.ask(&format!("@!{pid} shutdown session {id}"), PATIENCE).await?;
+        }
         Ok(())
     }
 
@@ -138,7 +147,7 @@ impl Master {
             let mut answer = Vec::new();
             match socket.read_to_end(&mut answer).await {
                 // A master that starts anew to reload (before 2.7) may reset the connection.
-                Err(source) if source.kind() != io::ErrorKind::ConnectionReset => return Err(source),
+                Err(source) if source.kind() != io::ErrorKind::ConnectionReset => Err(source),
                 _ => Ok(String::from_utf8_lossy(&answer).into_owned()),
             }
         };
@@ -180,14 +189,17 @@ fn mark(answer: &str) -> Option<String> {
     Some(value.trim().to_owned())
 }
 
-fn servers(state: &str, counts: &str) -> Option<Vec<Server>> {
+/// The servers, and whether all were counted: up to 2.3 the counts of an old worker lack those of its stopped backends,
+/// that is all of them.
+fn servers(state: &str, counts: &str) -> Option<(Vec<Server>, bool)> {
     let sessions = sessions(counts)?;
     let mut lines = state.lines().skip_while(|line| !line.starts_with("# "));
     let header: Vec<&str> = lines.next()?.trim_start_matches("# ").split(' ').collect();
     let column = |name: &str| header.iter().position(|title| *title == name);
     let (backend, name) = (column("be_name")?, column("srv_name")?);
-    let (address, host, admin) = (column("srv_addr")?, column("srv_fqdn")?, column("srv_admin_state")?);
-    let read = |line: &str| {
+    let (address, host) = (column("srv_addr")?, column("srv_fqdn")?);
+    let mut counted = true;
+    let mut read = |line: &str| {
         let fields: Vec<&str> = line.split(' ').collect();
         let field = |at: usize| fields.get(at).copied();
         let (backend, name) = (field(backend)?.to_owned(), field(name)?.to_owned());
@@ -195,14 +207,16 @@ fn servers(state: &str, counts: &str) -> Option<Vec<Server>> {
             "-" => Place::parse(field(address)?),
             host => Place::Name(host.to_owned()),
         };
-        // Bit 0: maintenance by command (HAProxy management guide, "show servers state").
-        let maintenance = field(admin)?.parse::<u32>().ok()? & 1 == 1;
-        let sessions = sessions.get(&(backend.clone(), name.clone())).copied().unwrap_or(0);
-        Some(Server { backend, name, place, maintenance, sessions })
+        // The master's own proxy shows the workers as servers up to 2.4.
+        if backend == "MASTER" {
+            return None;
+        }
+        let sessions = sessions.get(&(backend.clone(), name.clone())).copied();
+        counted &= sessions.is_some();
+        Some(Server { backend, name, place, sessions: sessions.unwrap_or(0) })
     };
-    // The master's own proxy shows the workers as servers up to 2.4.
-    let rows = lines.filter(|line| !line.trim().is_empty()).filter_map(read);
-    Some(rows.filter(|server| server.backend != "MASTER").collect())
+    let servers = lines.filter_map(&mut read).collect();
+    Some((servers, counted))
 }
 
 /// Sessions per backend and server, from the CSV of `show stat`.
@@ -218,6 +232,16 @@ fn sessions(counts: &str) -> Option<BTreeMap<(String, String), u64>> {
         Some((key, number(current) + number(queued)))
     };
     Some(lines.filter(|line| !line.trim().is_empty()).filter_map(read).collect())
+}
+
+/// The ids in `show sess` of the sessions that are on `server`.
+fn sessions_of<'a>(all: &'a str, backend: &str, server: &str) -> impl Iterator<Item = &'a str> {
+    let (backend, server) = (format!("be={backend}"), format!("srv={server}"));
+    all.lines().filter_map(move |line| {
+        let (id, about) = line.split_once(": ")?;
+        let about: Vec<&str> = about.split(' ').collect();
+        (about.contains(&backend.as_str()) && about.contains(&server.as_str())).then_some(id)
+    })
 }
 
 fn reload(answer: &str) -> Reload {
@@ -264,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_with_sessions_maintenance_and_host_names() {
+    fn servers_with_sessions_and_host_names() {
         let state = "1\n\
             # be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_fqdn srv_port\n\
             2 b 1 s1 10.0.0.1 0 0 - 1\n\
@@ -272,22 +296,31 @@ mod tests {
             2 b 3 s3 10.0.0.3 0 0 node.example 1\n\
             4 MASTER 1 cur-1 - 2 0 - 0\n";
         let counts = "# pxname,svname,qcur,qmax,scur\nb,s1,1,0,2\nb,s2,0,0,0\n";
-        let server = |name: &str, place: &str, maintenance, sessions| Server {
+        let server = |name: &str, place: &str, sessions| Server {
             backend: "b".to_owned(),
             name: name.to_owned(),
             place: Place::parse(place),
-            maintenance,
             sessions,
         };
         assert_eq!(
             servers(state, counts),
-            Some(vec![
-                server("s1", "10.0.0.1", false, 3),
-                server("s2", "2001:db8::1", true, 0),
-                server("s3", "node.example", false, 0),
-            ])
+            Some((
+                vec![server("s1", "10.0.0.1", 3), server("s2", "2001:db8::1", 0), server("s3", "node.example", 0)],
+                false,
+            )),
+            "s3 has no count"
         );
+        let (_, counted) = servers(state, &format!("{counts}b,s3,0,0,0\n")).unwrap();
+        assert!(counted);
         assert_eq!(servers("", counts), None, "a worker that is gone answers nothing");
+    }
+
+    #[test]
+    fn sessions_are_found_by_backend_and_server() {
+        let all = "0x1a: proto=tcpv4 src=127.0.0.1:9 fe=api be=api srv=node-1 ts=04\n\
+                   0x2b: proto=tcpv4 src=127.0.0.1:9 fe=api be=api srv=node-10 ts=04\n\
+                   0x3c: proto=tcpv4 src=127.0.0.1:9 fe=api be=web srv=node-1 ts=04\n";
+        assert_eq!(sessions_of(all, "api", "node-1").collect::<Vec<_>>(), ["0x1a"]);
     }
 
     #[test]

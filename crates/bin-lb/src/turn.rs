@@ -81,7 +81,7 @@ pub struct Plan {
     pub cut: Vec<Cut>,
 }
 
-/// A server of an old worker that is no longer configured.
+/// The sessions of a server that is no longer configured, in an old worker.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cut {
     /// The worker.
@@ -101,11 +101,12 @@ pub fn plan(want: &Want, seen: &Seen) -> Plan {
     let on_target = on_disk.as_ref() == Some(target);
     // A configuration that was served once is not at fault when HAProxy is away.
     let give_up = running.is_none() && *will_not_start && on_target && good.as_ref().is_some_and(|good| good != target);
+    let reload = running.is_some() && (serving != Some(target) || stale) && !refused.contains(target);
     Plan {
         keep_good: serving.is_some() && serving == on_disk.as_ref() && serving != good.as_ref(),
         give_up: give_up.then(|| target.clone()),
         write: (!on_target).then(|| target.clone()),
-        reload: (running.is_some() && (serving != Some(target) || stale)).then(|| target.clone()),
+        reload: reload.then(|| target.clone()),
         cut: running.as_ref().map(|running| cuts(&want.leaving, running)).unwrap_or_default(),
     }
 }
@@ -114,9 +115,8 @@ pub fn plan(want: &Want, seen: &Seen) -> Plan {
 pub fn leaving(want: &[Leaving], running: Option<&Running>) -> Vec<LeavingState> {
     let state = |leaving: &Leaving| {
         let name = leaving.name.clone();
-        // Without HAProxy there is neither session nor place; with it, both must be known.
         let Some(Running { current, old, stale: _ }) = running else {
-            return LeavingState { name, sessions: Some(0), configured: false };
+            return LeavingState { name, sessions: None, configured: false };
         };
         let in_worker = |worker: &Worker| {
             let servers = worker.servers.as_ref()?;
@@ -144,7 +144,7 @@ fn cuts(leaving: &[Leaving], running: &Running) -> Vec<Cut> {
     let mut cuts = Vec::new();
     for Worker { pid, servers, serving: _ } in old {
         for server in servers.iter().flatten().filter(|server| leaves(server)) {
-            if !server.maintenance || server.sessions > 0 {
+            if server.sessions > 0 {
                 cuts.push(Cut { pid: *pid, backend: server.backend.clone(), server: server.name.clone() });
             }
         }
