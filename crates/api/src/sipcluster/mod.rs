@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 pub use nodes::{Expression, NodeCount, NodeSet, Operator, Selector, Spread};
 pub use services::{
-    Auth, AuthClient, AuthConnector, Bmc, Common, JumpHost, LoadBalancerControlPlane, LoadBalancerWorker, NodePortRange,
-    SecretKey, ServiceType, Services,
+    Auth, AuthClient, AuthConnector, Bmc, Common, JumpHost, LoadBalancerControlPlane, LoadBalancerWorker,
+    NodePortRange, SecretKey, ServiceType, Services,
 };
 pub use status::{
     Blocked, Endpoint, Endpoints, HostRecord, HostState, OidcStatus, Released, RoleStatus, SIPClusterStatus,

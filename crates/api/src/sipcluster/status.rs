@@ -7,6 +7,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
+use super::ServiceType;
+
 /// What the controller found and did.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
@@ -162,6 +164,9 @@ pub struct Endpoint {
     /// Whether it is reached from inside the base cluster only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub internal: bool,
+    /// The type of the Service it was published for: another type is another endpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_type: Option<ServiceType>,
 }
 
 /// What the tenant's API server is configured with so that it trusts one OIDC provider.
@@ -189,10 +194,10 @@ pub struct Released {
     pub cluster: String,
     /// The role it had.
     pub role: String,
-    /// When its labels were taken off.
-    pub at: Timestamp,
-    /// Whether an administrator gave it up while it was in use: its labels never come back, and its quarantine begins
-    /// once nobody uses it.
+    /// When its quarantine began; absent while a force-released host is still in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+    /// Whether an administrator gave it up while it was in use: its labels never come back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forced: bool,
 }

@@ -1,0 +1,207 @@
+//! Surplus that goes, shortage that is made good.
+
+use std::{cmp::Reverse, collections::BTreeSet};
+
+use api::sipcluster::{HostRecord, HostState, Replace};
+use base::Key;
+
+use super::{Blocked, Draft, Note, Reason, host_of, record::domains};
+use crate::{
+    placement::{self, Answer, Choice, Explanation, Owned, Request, Undecided},
+    site::Site,
+    want::Want,
+};
+
+/// Marks surplus hosts that nobody uses as leaving. SIP never chooses which running machine dies.
+pub(super) fn surplus(want: &Want, site: &Site, draft: &mut Draft) {
+    let roles: BTreeSet<String> = draft.entries.iter().map(|e| e.role.clone()).collect();
+    for role in roles {
+        let asked = want.roles.get(&role).map_or(0, |r| r.asked() as usize);
+        let have = draft.of_role(&role).count();
+        let breaking = breaking(want, site, draft, &role);
+        let mut surplus = have.saturating_sub(asked);
+        if surplus == 0 {
+            continue;
+        }
+        // Unhealthy first, then rule-breaking, then the newest, then by name.
+        let mut order: Vec<(bool, bool, Reverse<usize>, Key, bool)> = draft
+            .entries
+            .iter()
+            .enumerate()
+            .filter(|(_, e)| e.role == role && e.state != HostState::Releasing)
+            .map(|(position, e)| {
+                let key = host_of(e);
+                let host = site.host(&key);
+                let healthy = host.is_some_and(|h| h.bad().is_none());
+                (healthy, !breaking.contains(&key), Reverse(position), key, host.is_some_and(|h| h.in_use()))
+            })
+            .collect();
+        order.sort();
+        let (used, idle): (Vec<_>, Vec<_>) = order.into_iter().partition(|(.., used)| *used);
+        for (.., host, _) in idle.into_iter().take(surplus) {
+            draft.release(&host);
+            surplus -= 1;
+        }
+        draft.waiting.extend(used.into_iter().take(surplus).map(|(.., host, _)| (role.clone(), host)));
+    }
+    if !draft.waiting.is_empty() {
+        let users: Vec<String> = draft
+            .waiting
+            .iter()
+            .map(|(role, host)| {
+                let user = site.host(host).map_or_else(String::new, |h| h.user());
+                format!("{host} ({role}) is used by {user}")
+            })
+            .collect();
+        let text = format!("{} surplus wait until nobody uses them: {}", users.len(), list(&users));
+        if want.deleting {
+            let reason = Reason::UnableToDecommission;
+            draft.blocked = Some(Blocked { reason, role: None, message: list(&users) });
+        } else {
+            draft.notes.push(Note::SurplusInUse(text));
+        }
+    }
+}
+
+/// The first few, and how many more.
+fn list(texts: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown = texts.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("; ");
+    if texts.len() > SHOWN { format!("{shown}; and {} more", texts.len() - SHOWN) } else { shown }
+}
+
+fn owned(site: &Site, draft: &Draft, role: &str) -> Vec<Owned> {
+    let of_role = draft.entries.iter().filter(|e| e.role == role);
+    of_role
+        .map(|e| {
+            let key = host_of(e);
+            let labels = site.host(&key).map_or_else(|| e.domains.clone(), |h| h.labels.clone());
+            Owned { key, labels }
+        })
+        .collect()
+}
+
+/// Hosts of a role in domains that hold more of them than the spec allows.
+fn breaking(want: &Want, site: &Site, draft: &mut Draft, role: &str) -> BTreeSet<Key> {
+    let Some(asked) = want.roles.get(role) else { return BTreeSet::new() };
+    let owned: Vec<Owned> =
+        owned(site, draft, role).into_iter().filter(|o| draft.of_role(role).any(|e| host_of(e) == o.key)).collect();
+    let request = placement::Role { selector: asked.selector.clone(), levels: asked.levels.clone(), need: 0, owned };
+    let mut hosts = BTreeSet::new();
+    for violation in request.violations() {
+        let names = violation.hosts.iter().map(ToString::to_string).collect::<Vec<_>>();
+        draft.notes.push(Note::SpreadViolated(format!(
+            "role {role}: {} hosts share {}={}, at most {} may: {}",
+            violation.hosts.len(),
+            violation.key,
+            violation.domain,
+            violation.max_per_domain,
+            list(&names)
+        )));
+        hosts.extend(violation.hosts);
+    }
+    hosts
+}
+
+/// Chooses the hosts that are missing. A cluster that was never whole gets all of them or none.
+pub(super) fn shortage(want: &Want, site: &mut Site, draft: &mut Draft) {
+    if want.deleting {
+        return;
+    }
+    let bad = replaceable(want, site, draft);
+    let mut request = Request {
+        cluster: want.key.clone(),
+        namespaces: site.namespaces(&want.key),
+        exclude: BTreeSet::new(),
+        roles: std::collections::BTreeMap::new(),
+    };
+    let mut short = false;
+    for (name, role) in &want.roles {
+        let have = draft.of_role(name).count();
+        let missing = (role.asked() as usize).saturating_sub(have);
+        let extra = bad.iter().filter(|(r, _)| r == name).count();
+        let need = u32::try_from(missing + extra).expect("bounded by HOSTS_MAX");
+        short |= missing > 0;
+        if need > 0 {
+            request.exclude.extend(site.without_address(&role.networks).into_iter().map(|(host, _)| host));
+        }
+        let owned = owned(site, draft, name);
+        let placed = placement::Role { selector: role.selector.clone(), levels: role.levels.clone(), need, owned };
+        request.roles.insert(name.clone(), placed);
+    }
+    if request.roles.values().all(|r| r.need == 0) {
+        return;
+    }
+    let once_whole = want.established || draft.used;
+    let chosen = if once_whole {
+        let partial = placement::place_most(site.fleet_mut(), &request);
+        if short {
+            blocked(draft, &partial.short, &partial.undecided);
+        }
+        partial.chosen
+    } else {
+        match placement::place_all(site.fleet_mut(), &request) {
+            Answer::Chosen(chosen) => chosen,
+            Answer::Short(short) => {
+                blocked(draft, &short, &[]);
+                give_back(site, draft);
+                return;
+            }
+            Answer::Undecided(undecided) => {
+                blocked(draft, &[], &undecided);
+                give_back(site, draft);
+                return;
+            }
+        }
+    };
+    for Choice { role, host } in chosen {
+        let Some(found) = site.host(&host) else { continue };
+        draft.entries.push(HostRecord {
+            namespace: host.namespace.clone(),
+            name: host.name.clone(),
+            uid: found.uid.clone(),
+            domains: domains(want, &role, found),
+            addresses: site.addresses(found).unwrap_or_default(),
+            role,
+            state: HostState::Chosen,
+        });
+    }
+    // A bad host goes only when another one has come for it.
+    for (role, host) in bad {
+        let asked = want.roles.get(&role).map_or(0, |r| r.asked() as usize);
+        if draft.of_role(&role).count() > asked {
+            draft.release(&host);
+        }
+    }
+}
+
+/// Claimed hosts that have gone bad and may be replaced.
+fn replaceable(want: &Want, site: &Site, draft: &Draft) -> Vec<(String, Key)> {
+    if want.replace != Replace::WhenUnconsumed {
+        return Vec::new();
+    }
+    let bad = |e: &&HostRecord| {
+        e.state != HostState::Releasing && site.host(&host_of(e)).is_some_and(|h| h.bad().is_some() && !h.in_use())
+    };
+    draft.entries.iter().filter(bad).map(|e| (e.role.clone(), host_of(e))).collect()
+}
+
+/// A new cluster that cannot be made whole gives its hosts back.
+fn give_back(site: &Site, draft: &mut Draft) {
+    for entry in &mut draft.entries {
+        let key = host_of(entry);
+        if site.host(&key).is_none_or(|h| !h.in_use()) {
+            entry.state = HostState::Releasing;
+        }
+    }
+}
+
+fn blocked(draft: &mut Draft, short: &[Explanation], undecided: &[Undecided]) {
+    if let Some(first) = short.first() {
+        let message = short.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        draft.blocked = Some(Blocked { reason: Reason::Unschedulable, role: Some(first.role.clone()), message });
+    } else if let Some(first) = undecided.first() {
+        let message = undecided.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        draft.blocked = Some(Blocked { reason: Reason::Undecided, role: Some(first.role.clone()), message });
+    }
+}

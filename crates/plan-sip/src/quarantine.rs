@@ -1,0 +1,139 @@
+//! What becomes of a host after its release: nobody's for a while, because an old consumer may write late.
+//!
+//! ```text
+//!                    nobody uses it for the whole quarantine
+//!   released ───────────────────────────────────────────────► free (annotation off)
+//!      │ somebody uses it again
+//!      ▼
+//!   labels go back to the cluster it had (that takes it up again from its labels)
+//!
+//!   released by force, in use ── nobody uses it any more ──► released by force, quarantine begins ──► free
+//! ```
+//!
+//! Metal3's provider writes consumerRef without a resourceVersion, so a write decided before the release can land after it.
+
+use api::sipcluster::Released;
+use base::Key;
+use jiff::Timestamp;
+
+use crate::{
+    host::{Claim, Host},
+    site::Site,
+};
+
+/// What to do with a host that is not claimed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Nothing, for ever or until it changes.
+    Rest,
+    /// Look again at this time.
+    Until(Timestamp),
+    /// Write the annotation like this: the quarantine begins.
+    Begin(Released),
+    /// Take the annotation off: the host is free.
+    End,
+    /// Give the labels back to this cluster, and take the annotation off.
+    Return {
+        /// The cluster.
+        cluster: Key,
+        /// The role the host had.
+        role: String,
+    },
+    /// Take the annotation off a host that is claimed: it has served its purpose.
+    Clear,
+}
+
+/// Decides what to do with a host at `now`.
+pub fn turn(host: &Host, site: &Site, now: Timestamp) -> Turn {
+    let Some(released) = &host.released else { return Turn::Rest };
+    if host.claim != Claim::Free {
+        return Turn::Clear;
+    }
+    let begin = || Turn::Begin(Released { at: Some(now), ..released.clone() });
+    if host.in_use() {
+        let cluster = Key::new(&released.namespace, &released.cluster);
+        return match (released.forced, &released.at) {
+            (true, None) => Turn::Rest,
+            (true, Some(_)) => Turn::Begin(Released { at: None, ..released.clone() }),
+            (false, _) if host.consumer.is_some() && site.cluster(&cluster).is_some() => {
+                Turn::Return { cluster, role: released.role.clone() }
+            }
+            (false, None) => begin(),
+            (false, Some(_)) => Turn::Rest,
+        };
+    }
+    let Some(at) = released.at.filter(|at| *at <= now) else { return begin() };
+    let end = at.saturating_add(jiff::SignedDuration::from_secs(site.settings.quarantine)).unwrap_or(Timestamp::MAX);
+    if now >= end { Turn::End } else { Turn::Until(end) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{site::Settings, want::Want};
+    use api_foreign::BareMetalHost;
+    use serde_json::json;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).expect("in range")
+    }
+
+    fn host(consumed: bool, released: Option<Released>) -> Host {
+        let consumer = consumed.then(|| json!({"kind": "Metal3Machine", "namespace": "m", "name": "x"}));
+        let annotations = released.map(|r| json!({api::keys::RELEASED: serde_json::to_string(&r).expect("JSON")}));
+        let object = json!({
+            "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
+            "metadata": {"name": "n1", "namespace": "metal3", "annotations": annotations},
+            "spec": {"consumerRef": consumer},
+        });
+        Host::from(serde_json::from_value::<BareMetalHost>(object).expect("a host"))
+    }
+
+    fn released(second: Option<i64>, forced: bool) -> Released {
+        let role = "Worker".to_owned();
+        Released { namespace: "t".into(), cluster: "edge".into(), role, at: second.map(at), forced }
+    }
+
+    fn site() -> Site {
+        let mut site = Site::new(Settings { quarantine: 60, ..Settings::default() });
+        site.put_cluster(Want::from(&api::SIPCluster::new("edge", api::SIPClusterSpec::default())).of("t"));
+        site
+    }
+
+    #[test]
+    fn a_quarantine_ends_after_its_time_and_not_before() {
+        let host = host(false, Some(released(Some(100), false)));
+        assert_eq!(turn(&host, &site(), at(159)), Turn::Until(at(160)));
+        assert_eq!(turn(&host, &site(), at(160)), Turn::End);
+    }
+
+    #[test]
+    fn a_consumer_that_writes_late_brings_the_labels_back() {
+        let host = host(true, Some(released(Some(100), false)));
+        let back = Turn::Return { cluster: Key::new("t", "edge"), role: "Worker".into() };
+        assert_eq!(turn(&host, &site(), at(120)), back);
+        assert_eq!(turn(&host, &Site::default(), at(500)), Turn::Rest, "a cluster that is gone gets nothing back");
+    }
+
+    #[test]
+    fn a_forced_release_waits_for_its_user_and_then_serves_its_quarantine() {
+        let used = host(true, Some(released(None, true)));
+        assert_eq!(turn(&used, &site(), at(100)), Turn::Rest);
+        let idle = host(false, Some(released(None, true)));
+        assert_eq!(turn(&idle, &site(), at(100)), Turn::Begin(released(Some(100), true)));
+        let again = host(true, Some(released(Some(100), true)));
+        assert_eq!(turn(&again, &site(), at(120)), Turn::Begin(released(None, true)));
+    }
+
+    #[test]
+    fn an_annotation_that_people_broke_begins_a_whole_quarantine() {
+        let mut broken = host(false, Some(released(None, false)));
+        assert!(matches!(turn(&broken, &site(), at(100)), Turn::Begin(Released { at: Some(t), .. }) if t == at(100)));
+        broken.released = Some(released(Some(900), false));
+        assert_eq!(
+            turn(&broken, &site(), at(100)),
+            Turn::Begin(released(Some(100), false)),
+            "nor does one from the future hold for ever"
+        );
+    }
+}
