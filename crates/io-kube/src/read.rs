@@ -1,0 +1,75 @@
+//! Live reads: one object, or all of a kind, page by page.
+
+use kube::{
+    Client, Resource,
+    api::ListParams,
+    core::{ApiResource, DynamicObject},
+};
+use serde::de::DeserializeOwned;
+
+use crate::{
+    error::{Cause, Error, Verb},
+    write::{api, target, typed},
+};
+
+/// Objects per page of a list.
+pub const PAGE: u32 = 500;
+
+/// Reads one object from the server, not from a cache; none if it is not there.
+pub async fn get(
+    client: &Client,
+    resource: &ApiResource,
+    namespace: Option<&str>,
+    name: &str,
+) -> Result<Option<DynamicObject>, Error> {
+    let found = api(client, resource, namespace).get_opt(name).await;
+    let mut found = found.map_err(|error| Error {
+        verb: Verb::Get,
+        target: target(resource, namespace, name),
+        cause: Cause::of(&error),
+    })?;
+    if let Some(object) = &mut found {
+        object.metadata.managed_fields = None;
+    }
+    Ok(found)
+}
+
+/// Reads one object of a kind with a Rust type.
+pub async fn get_as<K>(client: &Client, namespace: Option<&str>, name: &str) -> Result<Option<K>, Error>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned,
+{
+    let resource = ApiResource::erase::<K>(&());
+    let found = get(client, &resource, namespace, name).await?;
+    found.map(|object| typed(Verb::Get, &resource, object)).transpose()
+}
+
+/// Reads all objects of a kind that match a label selector (empty: all), in one namespace or everywhere.
+pub async fn list(
+    client: &Client,
+    resource: &ApiResource,
+    namespace: Option<&str>,
+    labels: &str,
+) -> Result<Vec<DynamicObject>, Error> {
+    let api = api(client, resource, namespace);
+    let mut params = ListParams::default().limit(PAGE);
+    if !labels.is_empty() {
+        params = params.labels(labels);
+    }
+    let mut found = Vec::new();
+    loop {
+        let page = api.list(&params).await.map_err(|error| Error {
+            verb: Verb::List,
+            target: target(resource, namespace, ""),
+            cause: Cause::of(&error),
+        })?;
+        found.extend(page.items.into_iter().map(|mut object| {
+            object.metadata.managed_fields = None;
+            object
+        }));
+        match page.metadata.continue_ {
+            Some(token) if !token.is_empty() => params.continue_token = Some(token),
+            _ => return Ok(found),
+        }
+    }
+}
