@@ -32,6 +32,12 @@ pub(crate) struct Part {
 }
 
 impl Part {
+    /// Leaves an object as it is, because how it shall be cannot be said at present. The service is not ready meanwhile.
+    pub fn stays(&mut self, kind: Kind, name: &str) {
+        self.keep.insert((kind, name.to_owned()));
+        self.unfinished = true;
+    }
+
     /// Adds what another part contributes.
     pub fn add(&mut self, other: Self) {
         let Self { objects, keep, steps, endpoints, oidc, problems, warnings, unfinished, again_in } = other;
