@@ -15,6 +15,7 @@ pub mod names;
 mod object;
 mod part;
 mod plan;
+mod secret;
 mod seen;
 mod want;
 

@@ -1,6 +1,6 @@
 //! Public keys that may log in: each line of the spec is checked, and what is written can never be more than one line.
 
-use ssh_key::PublicKey;
+use ssh_key::{Algorithm, PublicKey};
 
 /// Why a line of `sshAuthorizedKeys` is not used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,18 +39,27 @@ pub(super) fn line(text: &str) -> Result<String, BadKey> {
         Err(plain) => {
             let (kind, after) = field(rest).map_err(|_| plain.clone())?;
             // A line whose first word is a key type has no options: then its own error is the one to tell.
-            if kind.is_empty() || first.parse().is_ok_and(|a: ssh_key::Algorithm| !matches!(a, ssh_key::Algorithm::Other(_))) {
+            if is_type(first) {
                 return Err(plain);
+            }
+            if !is_type(kind) {
+                return Err(BadKey::NoKey);
             }
             Ok(format!("{first} {}", key(kind, after)?))
         }
     }
 }
 
+/// Whether a word is one of the key types that OpenSSH has.
+fn is_type(word: &str) -> bool {
+    word.parse().is_ok_and(|algorithm| !matches!(algorithm, Algorithm::Other(_)))
+}
+
 /// `type base64 [comment]`.
 fn key(kind: &str, rest: &str) -> Result<String, BadKey> {
     let mut parts = rest.splitn(2, [' ', '\t']);
-    let (Some(data), comment) = (parts.next().filter(|d| !d.is_empty()), parts.next().unwrap_or_default().trim()) else {
+    let (Some(data), comment) = (parts.next().filter(|d| !d.is_empty()), parts.next().unwrap_or_default().trim())
+    else {
         return Err(BadKey::NoKey);
     };
     let bare = format!("{kind} {data}");
@@ -99,6 +108,7 @@ mod tests {
     #[case::nothing("", "is empty")]
     #[case::comment("# ssh-ed25519 AAAA", "is a comment, not a key")]
     #[case::word("garbage", "has no key: expected '[options] type base64 [comment]'")]
+    #[case::no_type("rsa AAAA ann", "has no key: expected '[options] type base64 [comment]'")]
     #[case::open_quote(r#"command="ls ssh-ed25519 AAAA"#, "has a quote that is not closed in its options")]
     #[case::no_data("ssh-ed25519", "has no key: expected '[options] type base64 [comment]'")]
     fn a_bad_line_says_why(#[case] text: &str, #[case] why: &str) {
@@ -107,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_key_that_is_cut_or_of_another_type_than_it_says_names_the_type() {
-        for text in ["ssh-ed25519 AAAAC3Nza ann", &ED.replace("ssh-ed25519", "ssh-rsa"), "rsa AAAA ann"] {
+        for text in ["ssh-ed25519 AAAAC3Nza ann", &ED.replace("ssh-ed25519", "ssh-rsa")] {
             let BadKey::Unreadable { kind, .. } = line(text).unwrap_err() else { panic!("{text}") };
             assert_eq!(Some(kind.as_str()), text.split(' ').next());
         }

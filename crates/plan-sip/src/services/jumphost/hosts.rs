@@ -1,6 +1,7 @@
 //! The hosts as the jump host knows them: the file of the host utility, the ssh aliases, the entries of /etc/hosts.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
 };
@@ -33,7 +34,8 @@ pub(super) fn of<'a>(backends: &'a [Backend], entry: &JumpHost) -> Vec<Host<'a>>
         .map(|backend| (&backend.host, backend))
         .collect();
     let mut seen = BTreeSet::new();
-    let doubled: BTreeSet<&str> = staying.keys().map(|key| key.name.as_str()).filter(|name| !seen.insert(*name)).collect();
+    let doubled: BTreeSet<&str> =
+        staying.keys().map(|key| key.name.as_str()).filter(|name| !seen.insert(*name)).collect();
     staying
         .into_iter()
         .filter(|(key, _)| is_host_name(&key.name) && is_host_name(&key.namespace))
@@ -50,9 +52,7 @@ pub(super) fn of<'a>(backends: &'a [Backend], entry: &JumpHost) -> Vec<Host<'a>>
 
 /// A DNS name, as the API server demands of object names. Nothing else may come near a file that ssh or a shell reads.
 fn is_host_name(text: &str) -> bool {
-    !text.is_empty()
-        && text.len() <= 253
-        && text.split('.').all(base::names::is_dns_label)
+    !text.is_empty() && text.len() <= 253 && text.split('.').all(base::names::is_dns_label)
 }
 
 fn address(backend: &Backend, network: Option<&str>) -> Option<IpAddr> {
@@ -70,7 +70,7 @@ struct Entry<'a> {
 #[serde(rename_all = "camelCase")]
 struct Bmc<'a> {
     ip: &'a str,
-    address: &'a str,
+    address: Cow<'a, str>,
     disable_certificate_verification: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     username: Option<&'a str>,
@@ -88,7 +88,7 @@ pub(super) fn file(hosts: &[Host<'_>], credentials: &BTreeMap<Key, Credentials>)
                 name: &host.name,
                 bmc: Bmc {
                     ip: authority(&host.backend.bmc_address),
-                    address: &host.backend.bmc_address,
+                    address: without_login(&host.backend.bmc_address),
                     disable_certificate_verification: host.backend.bmc_insecure,
                     username: login.map(|login| login.username.as_str()),
                     password: login.map(|login| login.password.as_str()),
@@ -104,6 +104,16 @@ fn authority(url: &str) -> &str {
     let Some((_, rest)) = url.split_once("://") else { return "" };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     authority.rsplit_once('@').map_or(authority, |(_, host)| host)
+}
+
+/// The URL without user and password, which reach the jump host only as `username` and `password`.
+fn without_login(url: &str) -> Cow<'_, str> {
+    let Some((scheme, rest)) = url.split_once("://") else { return Cow::Borrowed(url) };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    match rest[..end].rfind('@') {
+        Some(at) => Cow::Owned(format!("{scheme}://{}", &rest[at + 1..])),
+        None => Cow::Borrowed(url),
+    }
 }
 
 /// The file `ssh_config`: the keys of the tenant's machines, and an alias for each host that has an address.
@@ -128,11 +138,11 @@ fn is_key_name(text: &str) -> bool {
 }
 
 /// `hostAliases` of the pod: one entry for each address, sorted.
-pub(super) fn aliases(hosts: &[Host<'_>]) -> BTreeMap<IpAddr, Vec<&str>> {
-    let mut aliases: BTreeMap<IpAddr, Vec<&str>> = BTreeMap::new();
+pub(super) fn aliases<'a>(hosts: &'a [Host<'a>]) -> BTreeMap<IpAddr, Vec<&'a str>> {
+    let mut aliases: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for host in hosts {
         if let Some(address) = host.address {
-            aliases.entry(address).or_default().push(&host.name);
+            aliases.entry(address).or_default().push(host.name.as_str());
         }
     }
     aliases
@@ -173,6 +183,13 @@ mod tests {
     }
 
     #[test]
+    fn a_login_in_the_address_of_a_bmc_is_not_passed_on() {
+        assert_eq!(without_login("redfish://root:se@cret@bmc.example/a@b"), "redfish://bmc.example/a@b");
+        assert_eq!(without_login("redfish://bmc.example/a@b"), "redfish://bmc.example/a@b");
+        assert_eq!(without_login("bmc.example"), "bmc.example");
+    }
+
+    #[test]
     fn the_file_has_a_login_only_where_one_is_given() {
         let backends = [backend("a", "node01", "192.168.0.1"), backend("a", "node02", "192.168.0.2")];
         let credentials = BTreeMap::from([(
@@ -191,7 +208,8 @@ mod tests {
 
     #[test]
     fn leaving_hosts_and_hosts_of_other_roles_are_not_there() {
-        let mut backends = vec![backend("a", "n1", "10.0.0.1"), backend("a", "n2", "10.0.0.2"), backend("a", "n3", "10.0.0.3")];
+        let mut backends =
+            vec![backend("a", "n1", "10.0.0.1"), backend("a", "n2", "10.0.0.2"), backend("a", "n3", "10.0.0.3")];
         backends[1].leaving = true;
         backends[2].role = "Storage".to_owned();
         let hosts = of(&backends, &entry());
@@ -207,7 +225,8 @@ mod tests {
 
     #[test]
     fn a_host_without_address_on_the_network_has_no_alias() {
-        let mut backends = vec![backend("a", "n1", "10.0.0.1"), backend("a", "n2", "fd00::2"), backend("a", "n3", "10.0.0.1")];
+        let mut backends =
+            vec![backend("a", "n1", "10.0.0.1"), backend("a", "n2", "fd00::2"), backend("a", "n3", "10.0.0.1")];
         backends.push(backend("a", "n4", "not an address"));
         let hosts = of(&backends, &entry());
         assert_eq!(
