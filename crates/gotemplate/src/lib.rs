@@ -20,6 +20,8 @@
 //! - `keys` and `values` come sorted by key; Go's order is random.
 //! - `slice` takes strings too, as Go's own function does that sprig replaces.
 //! - An expression that does not compile is an error in `regexMatch` too; `\B` is refused.
+//! - Left out of sprig: dates, versions, decimals, paths, URLs, changes of case style, `sha1sum`, `wrap`, `abbrev`.
+//!   `{{nosuch}}` and these are errors at parse, as an unknown function is in Go.
 //! - Complex numbers, `%p` of lists and dicts, `%x` and `%b` of floats and flag `#` for floats are refused.
 //! - Blocks and parentheses nest at most 100 deep, and there are [`Limits`].
 

@@ -116,7 +116,7 @@ const TABLES: [&[Func]; 10] = [
 ];
 
 /// Functions that Go or sprig has and templates here may not call, by the reason why.
-const REFUSED: [(&str, &[&str]); 5] = [
+const REFUSED: [(&str, &[&str]); 6] = [
     (
         "it reads the environment or the network of the operator, which templates must not see",
         &["env", "expandenv", "getHostByName"],
@@ -174,6 +174,44 @@ const REFUSED: [(&str, &[&str]); 5] = [
         ],
     ),
     ("template data holds no functions to call", &["call"]),
+    (
+        "sprig has it, but this engine does not",
+        &[
+            "abbrev",
+            "abbrevboth",
+            "add1f",
+            "addf",
+            "adler32sum",
+            "b32dec",
+            "b32enc",
+            "base",
+            "camelcase",
+            "clean",
+            "dir",
+            "divf",
+            "ext",
+            "hello",
+            "initials",
+            "isAbs",
+            "kebabcase",
+            "mulf",
+            "osBase",
+            "osClean",
+            "osDir",
+            "osExt",
+            "osIsAbs",
+            "semver",
+            "semverCompare",
+            "sha1sum",
+            "snakecase",
+            "subf",
+            "swapcase",
+            "urlJoin",
+            "urlParse",
+            "wrap",
+            "wrapWith",
+        ],
+    ),
 ];
 
 /// The function of that name, or why there is none.
@@ -241,6 +279,7 @@ mod tests {
     fn a_refusal_says_why() {
         assert!(find("env").is_err_and(|why| why.contains("environment")));
         assert!(find("uuidv4").is_err_and(|why| why.contains("random")));
+        assert!(find("wrap").is_err_and(|why| why.contains("sprig has it")));
         assert!(find("nonesuch").is_err_and(|why| why.contains("not defined")));
     }
 }
