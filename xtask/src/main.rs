@@ -1,2 +1,130 @@
-//! The logic behind the Makefile.
-fn main() {}
+//! The logic behind the Makefile: one subcommand per target.
+
+mod before;
+mod bmc;
+mod cgroup;
+mod cluster;
+mod config;
+mod context;
+mod deploy;
+mod down;
+mod example;
+mod files;
+mod firewall;
+mod gobuild;
+mod hosts;
+mod http;
+mod kube;
+mod layers;
+mod mounts;
+mod net;
+mod packages;
+mod process;
+mod real_api;
+mod status;
+mod step;
+mod summary;
+mod tenant;
+mod test;
+mod up;
+
+use std::{ffi::OsString, fs::File, path::Path, process::ExitCode};
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Parser, Subcommand};
+use context::Cx;
+
+/// Development tasks of Slipway.
+#[derive(Parser)]
+#[command(name = "xtask")]
+struct Args {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// From a fresh machine to a running Slipway with a tenant; repairs what runs already
+    Up {
+        /// Stop after the base cluster
+        #[arg(long)]
+        base: bool,
+    },
+    /// Remove everything that `up` made
+    Down,
+    /// Say what of the local stack runs
+    Status,
+    /// Install Slipway into the cluster that KUBECONFIG names
+    Deploy,
+    /// Everything that CI runs
+    Test {
+        /// Leave the local stack up at the end
+        #[arg(long)]
+        keep: bool,
+    },
+    /// Check the layer rule: which crate may use which
+    Check,
+    /// Build what comes as Go modules: Kubernetes, etcd, metal3's CRD, Dex
+    Programs,
+    /// Run a command with a bare etcd and kube-apiserver; without one, a shell
+    RealApi {
+        /// The command and its arguments
+        #[arg(trailing_var_arg = true)]
+        command: Vec<OsString>,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Args::parse().task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\nxtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: Task) -> Result<()> {
+    match task {
+        Task::Up { base } => {
+            let _lock = lock()?;
+            up::up(&Cx::new(&config::state("log"))?, base)
+        }
+        Task::Down => {
+            let _lock = lock()?;
+            down::down(&cached()?)
+        }
+        Task::Status => {
+            status::print();
+            Ok(())
+        }
+        Task::Deploy => deploy::deploy(&cached()?),
+        Task::Test { keep } => {
+            let _lock = lock()?;
+            test::test(&cached()?, keep)
+        }
+        Task::Check => layers::check(&cached()?),
+        Task::Programs => {
+            let cx = cached()?;
+            gobuild::programs(&cx)?;
+            gobuild::metal3_crd(&cx)?;
+            gobuild::dex(&cx).map(drop)
+        }
+        Task::RealApi { command } => real_api::run(&cached()?, &command),
+    }
+}
+
+/// The context of a command that keeps its logs with the build cache.
+fn cached() -> Result<Cx> {
+    Cx::new(Path::new("log"))
+}
+
+/// One change of the stack at a time, whatever checkout it comes from.
+fn lock() -> Result<File> {
+    context::require_root()?;
+    let file = File::create(config::LOCK).with_context(|| format!("cannot write {}", config::LOCK))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(_) => bail!("another `make up` or `make down` is at work: wait until it has ended"),
+    }
+}
