@@ -13,8 +13,8 @@ use crate::value::{Dict, Elem, Entries, List, Value};
 pub struct Limits {
     /// Bytes of the output, and of any one string made on the way. Default 1 MiB, what a Secret can hold.
     pub output_bytes: usize,
-    /// Units of work: one per value evaluated, list element visited or 64 bytes of text made. Default 1 000 000,
-    /// well under a second. Memory is bounded by it too.
+    /// Units of work: one per value evaluated, list element visited or 64 bytes of text made. Default 1 000 000:
+    /// about a second at worst, an ordinary template takes some thousand. Memory is bounded by it too.
     pub steps: u64,
     /// How deep blocks, template calls, parentheses and values may nest in each other. Default and maximum 200:
     /// as much as fits a thread's usual stack of 2 MiB.
