@@ -224,7 +224,7 @@ fn compile(step: &Step, binary: &Binary, module: &Path, file: &Path) -> Result<(
 fn go() -> Result<Command> {
     let usual = PathBuf::from("/usr/local/go/bin/go");
     let Some(go) = which("go").or_else(|| usual.exists().then_some(usual)) else {
-        bail!("Go is not on this machine: install Go 1.25 or newer (https://go.dev/dl), Kubernetes is built with it");
+        bail!("Go is not on this machine: install Go 1.26 or newer (https://go.dev/dl), Kubernetes is built with it");
     };
     Ok(Command::new(go))
 }

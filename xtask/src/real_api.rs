@@ -67,6 +67,7 @@ pub fn with(cx: &Cx, work: impl FnOnce(&dyn Fn(&OsString) -> Command) -> Result<
     let programs = gobuild::programs(cx)?;
     let crd = gobuild::metal3_crd(cx)?;
     let dir = cx.cache.join(format!("real-api/{}", std::process::id()));
+    clear_dead(&cx.cache.join("real-api"))?;
     let mut pair = Pair { dir: dir.clone(), children: Vec::new() };
     let kubeconfig = dir.join("kubeconfig");
     cx.steps.run("bare API server", |step| {
@@ -83,7 +84,10 @@ pub fn with(cx: &Cx, work: impl FnOnce(&dyn Fn(&OsString) -> Command) -> Result<
 fn start(cx: &Cx, step: &Step, programs: &Programs, pair: &mut Pair, kubeconfig: &Path) -> Result<()> {
     // The certificates name no port, so they serve every run; the ports are free ones, so that runs do not meet.
     let shared = pki(&cx.cache.join("real-api/shared"), 6443);
+    let lock = fs::File::create(cx.cache.join("real-api/lock"))?;
+    lock.lock()?;
     shared.ensure(step, programs.kubernetes("kubeadm"), None)?;
+    drop(lock);
     let ports = free_ports()?;
     let mut pki = pki(&shared.dir, ports[3]);
     pki.sans.clear();
@@ -115,6 +119,18 @@ fn start(cx: &Cx, step: &Step, programs: &Programs, pair: &mut Pair, kubeconfig:
     pair.children.push(spawn(step, &server.service(programs.kubernetes("kube-apiserver"), &pair.dir))?);
     let kubectl = Kubectl::new(programs.kubernetes("kubectl"), kubeconfig);
     step.wait("the API server to be ready", LIMIT, || Ok(kubectl.ready().then_some(())))
+}
+
+/// Removes the folders of runs that were killed.
+fn clear_dead(dir: &Path) -> Result<()> {
+    fs::create_dir_all(dir)?;
+    for entry in fs::read_dir(dir)?.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.parse::<u32>().is_ok() && !Path::new("/proc").join(&name).exists() {
+            fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 fn pki(dir: &Path, port: u16) -> Pki {

@@ -91,12 +91,14 @@ impl Pki {
 
     fn config(&self) -> Vec<serde_json::Value> {
         let version = "kubeadm.k8s.io/v1beta4";
+        // kubeadm takes no loopback address here; the certificates also name the real one, under which the server is asked.
+        let advertised = if self.address.starts_with("127.") { "192.0.2.1" } else { &self.address };
         let names = [&[self.node.clone(), self.address.clone()], &self.sans[..]].concat();
         vec![
             json!({
                 "apiVersion": version,
                 "kind": "InitConfiguration",
-                "localAPIEndpoint": { "advertiseAddress": self.address, "bindPort": self.port },
+                "localAPIEndpoint": { "advertiseAddress": advertised, "bindPort": self.port },
                 "nodeRegistration": { "name": self.node, "criSocket": "unix:///none" },
             }),
             json!({
