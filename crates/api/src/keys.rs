@@ -35,6 +35,10 @@ pub const OWNER_UID: &str = "sip.airshipit.org/owner-uid";
 /// Annotation on everything a SIPCluster makes: digest of what was last applied, so that nothing is written twice.
 pub const APPLIED: &str = "sip.airshipit.org/applied";
 
+/// Annotation on a pod of a load balancer: checksum of the configuration it shall serve, so that kubelet refreshes its
+/// volume at once.
+pub const WANTED: &str = "sip.airshipit.org/wanted";
+
 /// Role whose hosts are the backends of the control-plane load balancers.
 pub const CONTROL_PLANE: &str = "ControlPlane";
 /// Role whose hosts are the backends of the worker load balancers.

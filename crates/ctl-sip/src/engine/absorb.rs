@@ -1,0 +1,421 @@
+//! Takes in what watches and turns say, and marks who is concerned.
+
+use std::sync::Arc;
+
+use api::{SIPCluster, keys};
+use api_foreign::BareMetalHost;
+use base::Key;
+use io_kube::{Change, Retry};
+use k8s_openapi::{
+    ByteString,
+    api::core::v1::{ConfigMap, Node, Secret},
+};
+use kube::{ResourceExt, core::DynamicObject};
+use plan_sip::{
+    host::Host,
+    placement::Standing,
+    services::{Kind, names_referred},
+    site::{Moved, SecretFacts},
+    want::Want,
+};
+
+use super::{Done, Engine, begin::Listing};
+use crate::{
+    Error,
+    cache::{self, no_older},
+    sipcluster::Outcome,
+    sources::Event,
+};
+
+impl Engine {
+    pub(super) fn absorb(&mut self, event: Event) {
+        match event {
+            Event::Cluster(change) => self.cluster_changed(change),
+            Event::Host(change) => self.host_changed(change),
+            Event::Node(change) => self.node_changed(change),
+            Event::Pod(change) => {
+                let owner = match change {
+                    Change::Applied(pod) => self.cache.put_pod(&pod),
+                    Change::Deleted { key, .. } | Change::Unreadable { key, .. } => self.cache.remove_pod(&key),
+                    _ => None,
+                };
+                self.due(owner.iter());
+            }
+            Event::Template(name, change) => self.template_changed(name, change),
+            Event::Object(kind, namespace, change) => self.object_changed(kind, namespace.as_deref(), change),
+            Event::Secret(namespace, change) => self.secret_changed(&namespace, change),
+        }
+    }
+
+    fn due<'a>(&mut self, keys: impl IntoIterator<Item = &'a Key>) {
+        for key in keys {
+            if self.sips.contains_key(key) || self.cache.has_objects(key) {
+                self.schedule.due(key);
+            }
+        }
+    }
+
+    /// Whoever is concerned by a change about hosts is due.
+    fn moved(&mut self, moved: Moved) {
+        let Moved { clusters, freed } = moved;
+        self.figures_due |= !clusters.is_empty() || !freed.is_empty();
+        self.due(&clusters);
+        if freed.is_empty() || self.waiting.is_empty() {
+            return;
+        }
+        let waiting: Vec<Key> = self.waiting.iter().cloned().collect();
+        for key in waiting {
+            let Some(want) = self.site.cluster(&key) else { continue };
+            let wanted = |host: &Key| {
+                self.site.host(host).is_some_and(|h| want.roles.values().any(|r| r.selector.matches(&h.labels)))
+            };
+            if freed.iter().any(wanted) {
+                self.schedule.due(&key);
+            }
+        }
+    }
+
+    fn is_past(&self, key: &Key, resource_version: &str) -> bool {
+        self.written.get(key).is_some_and(|known| known != resource_version && no_older(known, resource_version))
+    }
+
+    fn cluster_changed(&mut self, change: Change<SIPCluster>) {
+        match change {
+            Change::Applied(sip) => self.put_cluster(sip),
+            Change::Deleted { key, uid } => self.remove_cluster(&key, &uid),
+            Change::Unreadable { key, error, .. } => {
+                tracing::warn!(cluster = %key, error, "SIPCluster cannot be read and is left alone");
+            }
+            Change::Listed(_) => self.beginning.listed(&Listing::Clusters),
+            Change::Forbidden(why) => self.refused(&Listing::Clusters, &why),
+            Change::Absent => self.refused(&Listing::Clusters, "the CRD is not installed"),
+            Change::Interrupted(why) => self.refused(&Listing::Clusters, &why),
+        }
+    }
+
+    fn refused(&mut self, listing: &Listing, why: &str) {
+        tracing::warn!(?listing, why, "cannot watch");
+        self.beginning.refused(listing, why);
+    }
+
+    fn put_cluster(&mut self, sip: SIPCluster) {
+        let want = Want::from(&sip);
+        let known = self.sips.get(&want.key).and_then(|s| s.resource_version());
+        let past =
+            known.is_some_and(|known| known != want.resource_version && no_older(&known, &want.resource_version));
+        if past && self.sips.get(&want.key).and_then(|s| s.uid()) == sip.uid() {
+            return;
+        }
+        self.watch_namespace(&want.key.namespace.clone());
+        let key = want.key.clone();
+        for secret in names_referred(&sip.spec).secrets {
+            self.referring.entry(Key::new(&key.namespace, secret)).or_default().insert(key.clone());
+        }
+        self.sips.insert(key, Arc::new(sip));
+        let moved = self.site.put_cluster(want);
+        self.moved(moved);
+    }
+
+    fn remove_cluster(&mut self, key: &Key, uid: &str) {
+        if !uid.is_empty() && self.sips.get(key).is_some_and(|s| s.uid().as_deref() != Some(uid)) {
+            return;
+        }
+        self.sips.remove(key);
+        self.departed.remove(key);
+        self.waiting.remove(key);
+        self.referring.retain(|_, clusters| {
+            clusters.remove(key);
+            !clusters.is_empty()
+        });
+        self.schedule.forget(key);
+        let moved = self.site.remove_cluster(key);
+        self.moved(moved);
+        // What it left behind without our finalizer is looked at by the orphan stage.
+        self.due([key]);
+    }
+
+    fn host_changed(&mut self, change: Change<BareMetalHost>) {
+        match change {
+            Change::Applied(host) => self.put_host(host),
+            Change::Deleted { key, uid } => {
+                if self.site.host(&key).is_none_or(|h| uid.is_empty() || h.uid == uid) {
+                    self.written.remove(&key);
+                    let moved = self.site.remove_host(&key);
+                    self.moved(moved);
+                }
+            }
+            Change::Unreadable { key, error, .. } => {
+                tracing::warn!(host = %key, error, "BareMetalHost cannot be read and is left alone");
+                let moved = self.site.remove_host(&key);
+                self.moved(moved);
+            }
+            Change::Listed(_) => self.beginning.listed(&Listing::Hosts),
+            Change::Forbidden(why) => self.refused(&Listing::Hosts, &why),
+            Change::Absent => self.refused(&Listing::Hosts, "the CRD is not installed"),
+            Change::Interrupted(why) => self.refused(&Listing::Hosts, &why),
+        }
+    }
+
+    pub(super) fn put_host(&mut self, host: BareMetalHost) {
+        let host = Host::from(host);
+        let key = host.key.clone();
+        if self.is_past(&key, &host.resource_version) && self.site.host(&key).is_some_and(|h| h.uid == host.uid) {
+            return;
+        }
+        let released = host.released.is_some();
+        // What only moved the resourceVersion concerns nobody; it is needed for the next write.
+        let moved = self.site.put_host(host);
+        self.moved(moved);
+        if released {
+            self.schedule.host_due(&key);
+        }
+    }
+
+    fn node_changed(&mut self, change: Change<Node>) {
+        let moved = match change {
+            Change::Applied(node) => self.cache.put_node(&node.name_any(), Some(&node)),
+            Change::Deleted { key, .. } | Change::Unreadable { key, .. } => self.cache.put_node(&key.name, None),
+            Change::Listed(_) => {
+                self.beginning.listed(&Listing::Nodes);
+                false
+            }
+            Change::Forbidden(why) | Change::Interrupted(why) => {
+                self.refused(&Listing::Nodes, &why);
+                false
+            }
+            Change::Absent => false,
+        };
+        if moved {
+            let all: Vec<Key> = self.sips.keys().cloned().collect();
+            self.due(&all);
+        }
+    }
+
+    fn template_changed(&mut self, name: &str, change: Change<ConfigMap>) {
+        let (key, moved) = match change {
+            Change::Applied(map) => {
+                let key = Key::new(map.namespace().unwrap_or_default(), map.name_any());
+                let moved = self.cache.put_template(&key, Some(&map));
+                (key, moved)
+            }
+            Change::Deleted { key, .. } | Change::Unreadable { key, .. } => {
+                let moved = self.cache.put_template(&key, None);
+                (key, moved)
+            }
+            Change::Forbidden(why) => {
+                tracing::warn!(name, why, "cannot watch ConfigMaps with templates");
+                return;
+            }
+            _ => return,
+        };
+        if moved {
+            let everybody = key.namespace == self.cx.installation.namespace;
+            let concerned: Vec<Key> =
+                self.sips.keys().filter(|k| everybody || k.namespace == key.namespace).cloned().collect();
+            self.due(&concerned);
+        }
+    }
+
+    fn object_changed(&mut self, kind: Kind, namespace: Option<&str>, change: Change<DynamicObject>) {
+        match change {
+            Change::Applied(object) => {
+                let Some(owner) = cache::owner(&object) else { return };
+                let name = object.name_any();
+                if self.cache.put(&owner, kind, &name, cache::owned(kind, &object)) {
+                    self.due([&owner]);
+                }
+            }
+            Change::Deleted { key, uid } | Change::Unreadable { key, uid, .. } => self.object_gone(kind, &key, &uid),
+            Change::Listed(listed) => {
+                for (owner, name, uid) in self.cache.missing(kind, namespace, &listed) {
+                    if self.cache.remove(&owner, kind, &name, &uid) {
+                        self.due([&owner]);
+                    }
+                }
+                if namespace.is_none() {
+                    self.beginning.listed(&Listing::Objects(kind.to_string()));
+                }
+            }
+            Change::Forbidden(why) | Change::Interrupted(why) => {
+                if namespace.is_none() {
+                    self.refused(&Listing::Objects(kind.to_string()), &why);
+                }
+            }
+            Change::Absent => {}
+        }
+    }
+
+    fn object_gone(&mut self, kind: Kind, key: &Key, uid: &str) {
+        let owners: Vec<Key> = self.cache.owners().filter(|o| o.namespace == key.namespace).cloned().collect();
+        for owner in owners {
+            if self.cache.remove(&owner, kind, &key.name, uid) {
+                self.due([&owner]);
+            }
+        }
+    }
+
+    fn secret_changed(&mut self, namespace: &str, change: Change<Secret>) {
+        match change {
+            Change::Applied(secret) => {
+                let key = Key::new(namespace, secret.name_any());
+                let referring: Vec<Key> = self.referring.get(&key).into_iter().flatten().cloned().collect();
+                self.due(&referring);
+                if let Some(owner) = cache::owner(&secret) {
+                    self.own_secret(&owner, &secret);
+                    return;
+                }
+                let empty = std::collections::BTreeMap::new();
+                let data = secret.data.as_ref().unwrap_or(&empty);
+                let facts = SecretFacts::read(|key| data.get(key).map(|ByteString(bytes)| bytes.as_slice()));
+                let moved = self.site.put_secret(&key, Some(facts));
+                self.moved(moved);
+            }
+            Change::Deleted { key, uid } | Change::Unreadable { key, uid, .. } => {
+                let key = Key::new(namespace, key.name);
+                let referring: Vec<Key> = self.referring.get(&key).into_iter().flatten().cloned().collect();
+                self.due(&referring);
+                self.object_gone(Kind::Secret, &key, &uid);
+                let moved = self.site.put_secret(&key, None);
+                self.moved(moved);
+            }
+            Change::Listed(_) => {
+                self.beginning.listed(&Listing::Secrets(namespace.to_owned()));
+                let here: Vec<Key> = self.sips.keys().filter(|k| k.namespace == namespace).cloned().collect();
+                self.due(&here);
+            }
+            Change::Forbidden(why) | Change::Interrupted(why) => {
+                self.refused(&Listing::Secrets(namespace.to_owned()), &why);
+            }
+            Change::Absent => {}
+        }
+    }
+
+    fn own_secret(&mut self, owner: &Key, secret: &Secret) {
+        let value = serde_json::to_value(secret).unwrap_or_default();
+        let Ok(object) = serde_json::from_value::<DynamicObject>(value) else { return };
+        if self.cache.put(owner, Kind::Secret, &secret.name_any(), cache::owned(Kind::Secret, &object)) {
+            self.due([owner]);
+        }
+    }
+
+    pub(super) fn finished(&mut self, done: Done) {
+        match done {
+            Done::Recorded(key, result, plan) => {
+                self.schedule.recording = false;
+                match result {
+                    Ok(sip) => {
+                        let complete = sip.metadata.finalizers.iter().flatten().any(|f| f == keys::FINALIZER);
+                        self.put_cluster(sip);
+                        if complete {
+                            self.begin_turn(&key, *plan);
+                            return;
+                        }
+                        self.schedule.end(&key);
+                        self.due([&key]);
+                    }
+                    Err(error) => {
+                        self.schedule.end(&key);
+                        self.turn_failed(&key, &error);
+                    }
+                }
+            }
+            Done::Turned(outcome) => self.turned(*outcome),
+            Done::Host(key, result) => {
+                self.schedule.host_end(&key);
+                match result {
+                    Ok(Some(host)) => {
+                        self.wrote_host(host);
+                        self.schedule.host_due(&key);
+                    }
+                    Ok(None) => {}
+                    Err(error) if error.is_stale() => {}
+                    Err(error) => {
+                        tracing::warn!(host = %key, %error, "quarantine");
+                        self.schedule.host_again(&key, std::time::Duration::from_secs(5));
+                    }
+                }
+            }
+        }
+    }
+
+    fn wrote_host(&mut self, host: BareMetalHost) {
+        let key = Key::new(host.namespace().unwrap_or_default(), host.name_any());
+        if let Some(version) = host.resource_version() {
+            self.written.insert(key, version);
+        }
+        self.put_host(host);
+    }
+
+    fn turned(&mut self, outcome: Outcome) {
+        let Outcome { key, sip, hosts, objects, departed, verified, compared, error, again_in, wrote, ready: _ } =
+            outcome;
+        self.schedule.end(&key);
+        for host in hosts {
+            self.wrote_host(host);
+        }
+        for (kind, name, owned) in objects {
+            match owned {
+                Some(owned) => {
+                    self.cache.put(&key, kind, &name, owned);
+                }
+                None => {
+                    self.cache.remove(&key, kind, &name, "");
+                }
+            }
+        }
+        self.cache.verified(&key, &verified, &compared);
+        let known = self.departed.entry(key.clone()).or_default();
+        known.extend(departed);
+        // Only while a host is still in the record does it matter that it was touched.
+        let site = &self.site;
+        known.retain(|host| matches!(site.standing(host), Some(Standing::Taken { by, .. }) if *by == key));
+        if known.is_empty() {
+            self.departed.remove(&key);
+        }
+        if let Some(sip) = sip {
+            self.figures_due = true;
+            self.put_cluster(sip);
+        }
+        match error {
+            Some(error) => self.turn_failed(&key, &error),
+            None => {
+                self.schedule.went_well(&key);
+                if wrote {
+                    self.due([&key]);
+                }
+            }
+        }
+        if let Some(after) = again_in {
+            self.schedule.again(&key, after.max(std::time::Duration::from_secs(1)));
+        }
+    }
+
+    fn turn_failed(&mut self, key: &Key, error: &Error) {
+        let least = match error.retry() {
+            Retry::Now => {
+                // The object is read live where it was met; what changed it is also on its way through a watch.
+                tracing::debug!(cluster = %key, %error, "stale");
+                std::time::Duration::ZERO
+            }
+            Retry::After(least) => {
+                tracing::warn!(cluster = %key, %error, "turn failed");
+                least
+            }
+            Retry::OnChange => {
+                tracing::warn!(cluster = %key, %error, "turn failed");
+                std::time::Duration::from_mins(1)
+            }
+            Retry::Never => return,
+        };
+        self.schedule.failed(key, least);
+    }
+
+    /// Clusters that wait for hosts are asked again when one becomes free.
+    pub(super) fn note_waiting(&mut self, key: &Key, waits: bool) {
+        if waits {
+            self.waiting.insert(key.clone());
+        } else {
+            self.waiting.remove(key);
+        }
+    }
+}

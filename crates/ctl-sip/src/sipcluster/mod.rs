@@ -1,0 +1,179 @@
+//! One turn over one SIPCluster: observe, plan, apply, status. The hosts were decided before, by the engine.
+
+mod apply;
+mod observe;
+pub mod status;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use api::{SIPCluster, sipcluster::HostState};
+use api_foreign::BareMetalHost;
+use base::Key;
+use plan_sip::{
+    claims,
+    host::Host,
+    services::{self, Backend, CustomTemplate, Kind, Owned},
+    want::Want,
+};
+
+use crate::{
+    Context, Error,
+    cache::{CachedPod, Objects},
+};
+
+pub use apply::{finalizer, quarantine, record};
+
+/// What a turn starts from.
+pub struct Job {
+    /// The SIPCluster, its record written.
+    pub sip: Arc<SIPCluster>,
+    /// The same, parsed.
+    pub want: Arc<Want>,
+    /// What was decided about its hosts.
+    pub plan: claims::Plan,
+    /// Its hosts.
+    pub hosts: BTreeMap<Key, Arc<Host>>,
+    /// Its objects.
+    pub objects: Objects,
+    /// Its pods.
+    pub pods: Vec<CachedPod>,
+    /// Templates for its load balancers, by key in the ConfigMap.
+    pub templates: BTreeMap<String, CustomTemplate>,
+    /// InternalIPs of Ready nodes.
+    pub node_ips: Vec<String>,
+}
+
+/// What a turn led to. Everything the API server answered goes back into the engine.
+#[derive(Default)]
+pub struct Outcome {
+    /// The cluster.
+    pub key: Key,
+    /// The SIPCluster after the last write to it.
+    pub sip: Option<SIPCluster>,
+    /// Hosts as they are after writes to them.
+    pub hosts: Vec<BareMetalHost>,
+    /// Objects as they are after writes to them; `None`: gone.
+    pub objects: Vec<(Kind, String, Option<Owned>)>,
+    /// Unlabelled hosts that were touched, so that they may leave the record.
+    pub departed: BTreeSet<Key>,
+    /// Objects that hold, with what they were compared as.
+    pub verified: BTreeSet<(Kind, String)>,
+    /// What `verified` speaks of.
+    pub compared: Objects,
+    /// What went wrong.
+    pub error: Option<Error>,
+    /// When time alone asks for another turn.
+    pub again_in: Option<Duration>,
+    /// Whether anything was written.
+    pub wrote: bool,
+    /// Whether the cluster is Ready.
+    pub ready: bool,
+}
+
+/// What a turn did, as the status stage reads it.
+pub(crate) struct Done<'a> {
+    pub services: Option<&'a services::Plan>,
+    /// What went wrong while services were observed or applied.
+    pub services_error: Option<Error>,
+    /// What went wrong while hosts were labelled or let go.
+    pub hosts_error: Option<Error>,
+    /// Hosts that were labelled in this turn.
+    pub labelled: BTreeSet<Key>,
+}
+
+/// Carries out one turn.
+pub async fn turn(job: Job, cx: &Context) -> Outcome {
+    let mut out = Outcome { key: job.want.key.clone(), compared: job.objects.clone(), ..Outcome::default() };
+    let mut done = Done { services: None, services_error: None, hosts_error: None, labelled: BTreeSet::new() };
+
+    let plan = match observe::observe(&job, cx).await {
+        Ok(seen) => Some(services::plan(&want(&job, cx), &seen)),
+        Err(error) => {
+            done.services_error = Some(error);
+            None
+        }
+    };
+    if let Some(plan) = &plan {
+        tracing::debug!(cluster = %out.key, steps = plan.steps.len(), "services planned");
+        done.services_error = apply::services(&job, plan, cx, &mut out).await.err();
+        out.verified.clone_from(&plan.verified);
+        out.again_in = plan.again_in.map(Duration::from_secs);
+    }
+    done.services = plan.as_ref();
+    // A new cluster's hosts are labelled only once its services are as asked, so far as writing them goes; one that has
+    // been whole must not lose a host to a service that fails.
+    let services_stand =
+        done.services_error.is_none() && plan.as_ref().is_some_and(|p| p.problems.iter().all(|p| p.waiting));
+    if services_stand || job.want.established {
+        done.hosts_error = apply::labels(&job, cx, &mut out, &mut done.labelled).await.err();
+    }
+    if let Some(plan) = &plan {
+        let failed = apply::departures(&job, plan, cx, &mut out).await.err();
+        done.hosts_error = done.hosts_error.or(failed);
+    }
+
+    if job.plan.finished && plan.as_ref().is_some_and(|p| p.steps.is_empty()) && done.services_error.is_none() {
+        match apply::farewell(&job, cx).await {
+            Ok(()) => out.wrote = true,
+            Err(error) if error.is_stale() => {}
+            Err(error) => out.error = Some(error),
+        }
+        return out;
+    }
+    let status = status::of(&job.sip, &job.plan, &done, (cx.now)());
+    out.ready = status::is_ready(&status);
+    if job.sip.status.as_ref() != Some(&status) {
+        match cx.writer.put_status_as(&*job.sip, &status).await {
+            Ok(sip) => {
+                out.wrote = true;
+                out.sip = Some(sip);
+            }
+            Err(error) => out.error = Some(Error::Api(error)),
+        }
+    }
+    out.error = done.services_error.or(done.hosts_error).or(out.error);
+    out
+}
+
+/// What the services are asked for: the hosts of the record, as `claims` left it.
+fn want<'a>(job: &'a Job, cx: &'a Context) -> services::Want<'a> {
+    let backends = job.plan.record.iter().map(|entry| {
+        let key = Key::new(&entry.namespace, &entry.name);
+        let host = job.hosts.get(&key);
+        Backend {
+            role: entry.role.clone(),
+            addresses: entry.addresses.clone(),
+            bmc_address: host.map(|h| h.bmc_address.clone()).unwrap_or_default(),
+            bmc_insecure: host.is_some_and(|h| h.bmc_insecure),
+            leaving: entry.state == HostState::Releasing,
+            host: key,
+        }
+    });
+    services::Want {
+        owner: job.want.key.clone(),
+        owner_uid: job.want.uid.clone(),
+        spec: &job.sip.spec,
+        backends: backends.collect(),
+        installation: &cx.installation,
+        gone: job.plan.finished,
+    }
+}
+
+/// Removes what a SIPCluster that is gone left behind.
+pub async fn demolish(key: Key, objects: Objects, cx: &Context) -> Outcome {
+    let mut out = Outcome { key, ..Outcome::default() };
+    for ((kind, name), owned) in &objects {
+        match apply::remove(*kind, name, owned, &out.key.namespace, cx).await {
+            Ok(()) => {
+                out.wrote = true;
+                out.objects.push((*kind, name.clone(), None));
+            }
+            Err(error) => out.error = Some(error),
+        }
+    }
+    out
+}

@@ -1,0 +1,90 @@
+//! Reads what the services need beside the cache: reports of pods, Secrets that the spec names, credentials. Changes nothing.
+
+use std::collections::BTreeMap;
+
+use api::sipcluster::HostState;
+use base::Key;
+use futures::{StreamExt, TryStreamExt, stream};
+use io_kube::read;
+use k8s_openapi::api::core::v1::Secret;
+use plan_sip::services::{self, Credentials, Referred, Seen};
+
+use super::Job;
+use crate::{Context, Error, cache};
+
+/// Live reads of one turn that are under way at once.
+const PARALLEL: usize = 8;
+
+pub(super) async fn observe(job: &Job, cx: &Context) -> Result<Seen, Error> {
+    let names = services::names_referred(&job.sip.spec).secrets;
+    let namespace = &job.want.key.namespace;
+    let reads: Vec<_> = names
+        .into_iter()
+        .map(|name| async move {
+            let data = secret(cx, &Key::new(namespace, &name)).await?;
+            Ok::<_, Error>(data.map(|data| (name, Referred { data })))
+        })
+        .collect();
+    let referred: BTreeMap<String, Referred> =
+        stream::iter(reads).buffered(PARALLEL).try_filter_map(|found| async move { Ok(found) }).try_collect().await?;
+    let status = job.sip.status.as_ref();
+    Ok(Seen {
+        objects: job.objects.clone(),
+        pods: pods(job, cx).await,
+        templates: job.templates.clone(),
+        referred,
+        credentials: credentials(job, cx).await?,
+        node_ips: job.node_ips.clone(),
+        published: status.and_then(|s| s.endpoints.clone()),
+        tenant_kubeconfig: None,
+        now: (cx.now)().as_second(),
+    })
+}
+
+async fn secret(cx: &Context, key: &Key) -> Result<Option<BTreeMap<String, std::sync::Arc<[u8]>>>, Error> {
+    let found =
+        read::get_as::<Secret>(cx.writer.client(), Some(&key.namespace), &key.name).await.map_err(Error::Api)?;
+    Ok(found.map(cache::secret_data))
+}
+
+/// The pods, with reports where they are waited for: while a host leaves, or a configuration is on trial.
+async fn pods(job: &Job, cx: &Context) -> Vec<services::Pod> {
+    let leaving = job.plan.record.iter().any(|e| e.state == HostState::Releasing);
+    let on_trial = job.objects.values().any(|o| match &o.facts {
+        services::Facts::Secret { data } => data.contains_key("candidate.cfg"),
+        _ => false,
+    });
+    let ask = leaving || on_trial;
+    let namespace = &job.want.key.namespace;
+    let asked: Vec<_> = job
+        .pods
+        .iter()
+        .cloned()
+        .map(|cached| async move {
+            let mut pod = cached.pod;
+            if ask && !cached.address.is_empty() && services::names::is_load_balancer(&pod.instance) {
+                pod.report = cx.reports.ask(namespace, &pod.name, &cached.address).await;
+            }
+            pod
+        })
+        .collect();
+    stream::iter(asked).buffered(PARALLEL).collect().await
+}
+
+/// BMC credentials, where a jump host may have them.
+async fn credentials(job: &Job, cx: &Context) -> Result<BTreeMap<Key, Credentials>, Error> {
+    let exposed = job.sip.spec.services.jump_host.iter().any(|j| j.bmc.is_some_and(|b| b.expose == Some(true)));
+    if !exposed || job.plan.finished {
+        return Ok(BTreeMap::new());
+    }
+    let hosts = job.hosts.values().filter_map(|h| Some((h.key.clone(), h.credentials.clone()?)));
+    let reads: Vec<_> = hosts
+        .map(|(host, key)| async move {
+            let data = secret(cx, &key).await?.unwrap_or_default();
+            let text = |name: &str| data.get(name).and_then(|v| String::from_utf8(v.to_vec()).ok());
+            let found = text("username").zip(text("password"));
+            Ok::<_, Error>(found.map(|(username, password)| (host, Credentials { username, password })))
+        })
+        .collect();
+    stream::iter(reads).buffered(PARALLEL).try_filter_map(|found| async move { Ok(found) }).try_collect().await
+}

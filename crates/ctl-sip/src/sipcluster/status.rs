@@ -1,0 +1,215 @@
+//! The status that follows from a turn. Pure.
+
+use std::collections::BTreeSet;
+
+use api::{
+    SIPCluster, SIPClusterStatus, keys,
+    sipcluster::{Blocked, Endpoint, Endpoints, HostRecord, HostState, RoleStatus},
+};
+use base::{
+    Key, Says,
+    condition::{find, merge},
+};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use plan_sip::{
+    claims::{Note, Plan, Reason},
+    services::{self, Problem},
+};
+
+use super::Done;
+
+/// Condition type of the whole.
+pub const READY: &str = "Ready";
+
+/// Whether condition Ready holds.
+pub fn is_ready(status: &SIPClusterStatus) -> bool {
+    find(&status.conditions, READY).is_some_and(|c| c.status == "True")
+}
+
+/// The status after a turn over `sip`.
+pub(crate) fn of(sip: &SIPCluster, plan: &Plan, done: &Done<'_>, now: Timestamp) -> SIPClusterStatus {
+    let old = sip.status.clone().unwrap_or_default();
+    let generation = sip.metadata.generation;
+    let Done { services, services_error, hosts_error, labelled } = done;
+
+    let hosts = hosts(&old.hosts, plan, labelled);
+    let unlabelled = hosts.iter().filter(|h| h.state == HostState::Chosen).count();
+    let endpoints =
+        services.map(|s| s.endpoints.clone()).filter(|e| *e != Endpoints::default()).or(old.endpoints.clone());
+    let oidc = services.map_or_else(|| old.oidc.clone(), |s| s.oidc.clone());
+
+    let claims = claims_condition(sip, plan, unlabelled, hosts_error.as_ref().map(ToString::to_string));
+    let service = services_condition(*services, services_error.as_ref().map(ToString::to_string));
+    let published = endpoints_condition(sip, endpoints.as_ref());
+    let mut says = vec![ready(&old, generation, plan, [&claims, &service, &published])];
+    let is_ready = says[0].holds == Some(true);
+    let stuck = plan.blocked.as_ref().is_some_and(|b| b.reason == Reason::InvalidSpec);
+    says.push(if is_ready || stuck {
+        Says::no("Reconciling", if stuck { "Stalled" } else { "Settled" }, "")
+    } else {
+        Says::yes("Reconciling", says[0].reason, says[0].message.clone())
+    });
+    says.push(if stuck {
+        Says::yes("Stalled", "InvalidSpec", says[0].message.clone())
+    } else {
+        Says::no("Stalled", if is_ready { "Settled" } else { "Progressing" }, "")
+    });
+    says.extend([claims, service, published]);
+    says.extend(notes(&plan.notes));
+    says.extend(warnings(*services));
+
+    let claimed = |role: &str| {
+        let found = plan.roles.iter().find(|r| r.name == role)?;
+        let labelled = hosts.iter().filter(|h| h.role == role && h.state == HostState::Claimed).count();
+        Some(format!("{labelled}/{}", found.desired))
+    };
+    let first = endpoints.as_ref().and_then(|e| e.control_plane.first());
+    SIPClusterStatus {
+        observed_generation: generation,
+        blocked: blocked(&old, plan, now),
+        control_plane: claimed(keys::CONTROL_PLANE),
+        workers: claimed(keys::WORKER),
+        endpoint: first.map(authority),
+        roles: plan.roles.iter().map(|r| RoleStatus { claimed: count(&hosts, &r.name), ..r.clone() }).collect(),
+        established: plan.established
+            || (all_asked(plan) && unlabelled == 0 && sip.metadata.deletion_timestamp.is_none()),
+        conditions: merge(&old.conditions, says, generation, now),
+        endpoints,
+        oidc,
+        hosts,
+    }
+}
+
+/// `host:port` of an endpoint, an IPv6 address in brackets.
+pub fn authority(endpoint: &Endpoint) -> String {
+    if endpoint.host.contains(':') {
+        format!("[{}]:{}", endpoint.host, endpoint.port)
+    } else {
+        format!("{}:{}", endpoint.host, endpoint.port)
+    }
+}
+
+/// The record as it was written before the turn, with the labels that were set since: never more hosts, never fewer.
+fn hosts(old: &[HostRecord], plan: &Plan, labelled: &BTreeSet<Key>) -> Vec<HostRecord> {
+    let source = if plan.record_first { old } else { &plan.record };
+    let mut hosts = source.to_vec();
+    for host in &mut hosts {
+        if host.state == HostState::Chosen && labelled.contains(&Key::new(&host.namespace, &host.name)) {
+            host.state = HostState::Claimed;
+        }
+    }
+    hosts
+}
+
+fn count(hosts: &[HostRecord], role: &str) -> i32 {
+    let claimed = hosts.iter().filter(|h| h.role == role && h.state == HostState::Claimed).count();
+    i32::try_from(claimed).unwrap_or(i32::MAX)
+}
+
+fn all_asked(plan: &Plan) -> bool {
+    plan.blocked.is_none() && plan.roles.iter().all(|r| r.claimed >= r.desired)
+}
+
+fn blocked(old: &SIPClusterStatus, plan: &Plan, now: Timestamp) -> Option<Blocked> {
+    let plan_sip::claims::Blocked { reason, role, message } = plan.blocked.clone()?;
+    let same = old.blocked.as_ref().filter(|b| b.reason == reason.as_str() && b.role == role);
+    let since = same.map_or(Time(now), |b| b.since.clone());
+    Some(Blocked { reason: reason.as_str().to_owned(), role, message, since })
+}
+
+fn claims_condition(sip: &SIPCluster, plan: &Plan, unlabelled: usize, error: Option<String>) -> Says {
+    const KIND: &str = "HostsClaimed";
+    if let Some(blocked) = &plan.blocked {
+        return Says::no(KIND, blocked.reason.as_str(), blocked.message.clone());
+    }
+    if sip.metadata.deletion_timestamp.is_some() {
+        return Says::no(KIND, "Decommissioning", format!("{} hosts are being released", plan.depart.len()));
+    }
+    if unlabelled > 0 {
+        let why = error.map(|e| format!(": {e}")).unwrap_or_default();
+        return Says::no(
+            KIND,
+            "UnableToApplyLabels",
+            format!("{unlabelled} hosts are chosen and not yet labelled{why}"),
+        );
+    }
+    let hosts = plan.record.iter().filter(|h| h.state != HostState::Releasing).count();
+    Says::yes(KIND, "AllClaimed", format!("{hosts} hosts"))
+}
+
+fn services_condition(plan: Option<&services::Plan>, error: Option<String>) -> Says {
+    const KIND: &str = "ServicesAvailable";
+    if let Some(error) = error {
+        return Says::no(KIND, "InfraServiceFailure", error);
+    }
+    let Some(plan) = plan else { return Says::unknown(KIND, "NotObserved", "") };
+    let (waiting, failed): (Vec<&Problem>, Vec<&Problem>) = plan.problems.iter().partition(|p| p.waiting);
+    if !failed.is_empty() {
+        return Says::no(KIND, "InfraServiceFailure", listed(&failed));
+    }
+    if !waiting.is_empty() || !plan.ready {
+        return Says::no(KIND, "Progressing", listed(&waiting));
+    }
+    Says::yes(KIND, "Available", "")
+}
+
+fn listed(problems: &[&Problem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+fn endpoints_condition(sip: &SIPCluster, endpoints: Option<&Endpoints>) -> Says {
+    const KIND: &str = "EndpointsPublished";
+    let services = &sip.spec.services;
+    let asked = services.load_balancer_control_plane.len()
+        + services.load_balancer_worker.len()
+        + services.jump_host.len()
+        + services.auth.len();
+    let known = endpoints.map_or(0, |e| e.control_plane.len() + e.worker.len() + e.jump_host.len() + e.auth.len());
+    if known < asked {
+        return Says::no(KIND, "Progressing", format!("{known} of {asked} services have an endpoint"));
+    }
+    Says::yes(KIND, "Published", endpoints.and_then(|e| e.control_plane.first()).map(authority).unwrap_or_default())
+}
+
+/// `Ready`: hosts claimed, services applied and available, endpoints published. It never waits for the tenant.
+fn ready(old: &SIPClusterStatus, generation: Option<i64>, plan: &Plan, phases: [&Says; 3]) -> Says {
+    let Some(first) = phases.into_iter().find(|p| p.holds != Some(true)) else {
+        return Says::yes(READY, "ReconciliationSucceeded", "");
+    };
+    // A blocked role does not hide that a service fails, and the other way round the hosts come first.
+    let progressing = matches!(first.reason, "Progressing" | "NotObserved" | "Decommissioning");
+    let known =
+        old.observed_generation == generation && find(&old.conditions, READY).is_some_and(|c| c.status == "True");
+    let reason = match (progressing, known, plan.blocked.is_some()) {
+        (true, true, false) => "InfraServiceFailure",
+        (true, ..) => "Progressing",
+        _ => first.reason,
+    };
+    let message = if first.message.is_empty() { first.kind.to_owned() } else { first.message.clone() };
+    Says::no(READY, reason, message)
+}
+
+/// One condition per kind of note that speaks of a state; the others are told once, as events.
+fn notes(notes: &[Note]) -> Vec<Says> {
+    let mut says: Vec<Says> = Vec::new();
+    for note in notes {
+        let (kind, text) = note.parts();
+        if matches!(note, Note::HostLost(_) | Note::HostYielded(_) | Note::LabelsRestored(_) | Note::GivenBack(_)) {
+            continue;
+        }
+        match says.iter_mut().find(|s| s.kind == kind) {
+            Some(known) => {
+                known.message.push_str("; ");
+                known.message.push_str(text);
+            }
+            None => says.push(Says::yes(kind, kind, text)),
+        }
+    }
+    says
+}
+
+fn warnings(plan: Option<&services::Plan>) -> Option<Says> {
+    let warnings: Vec<&Problem> = plan?.warnings.iter().collect();
+    (!warnings.is_empty()).then(|| Says::yes("ServiceWarning", "ServiceWarning", listed(&warnings)))
+}
