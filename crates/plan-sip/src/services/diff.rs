@@ -114,8 +114,11 @@ fn unchangeable(object: &Object, owned: &Owned) -> bool {
                 _ => false,
             }
         }
-        Kind::Secret | Kind::ConfigMap => false,
-        Kind::PersistentVolumeClaim | Kind::PodDisruptionBudget | Kind::NetworkPolicy => false,
+        Kind::Secret
+        | Kind::ConfigMap
+        | Kind::PersistentVolumeClaim
+        | Kind::PodDisruptionBudget
+        | Kind::NetworkPolicy => false,
     }
 }
 

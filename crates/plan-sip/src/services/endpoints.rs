@@ -20,6 +20,7 @@ use super::{Facts, Kind, Object, Problem, Seen, Want, object::Instance};
 
 /// One port of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_field_names, reason = "they are the words of Kubernetes")]
 pub(crate) struct Port {
     /// Name in Service and containers.
     pub name: String,
