@@ -14,6 +14,7 @@ mod firewall;
 mod gobuild;
 mod hosts;
 mod http;
+mod images;
 mod kube;
 mod layers;
 mod mounts;
@@ -52,6 +53,12 @@ enum Task {
     },
     /// Remove everything that `up` made
     Down,
+    /// Build the images of the local stack
+    Images {
+        /// Only these
+        #[arg(value_enum)]
+        only: Vec<images::Image>,
+    },
     /// Say what of the local stack runs
     Status,
     /// Install Slipway into the cluster that KUBECONFIG names
@@ -93,6 +100,14 @@ fn run(task: Task) -> Result<()> {
         Task::Down => {
             let _lock = lock()?;
             down::down(&cached()?)
+        }
+        Task::Images { only } => {
+            context::require_root()?;
+            let images = if only.is_empty() { images::Image::ALL.to_vec() } else { only };
+            for built in images::build(&cached()?, &images)? {
+                println!("{} {}", built.name, built.archive.display());
+            }
+            Ok(())
         }
         Task::Status => {
             status::print();
