@@ -8,9 +8,9 @@
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use super::{
+    classes::Part,
     flow::{Network, Node, Price, SINK},
     nesting::{Crossings, Side, Sides},
-    problem::Part,
     search,
 };
 

@@ -8,12 +8,16 @@ use fixedbitset::FixedBitSet;
 use super::{
     Fleet, Level, Request, Standing,
     choose::{self, Outcome},
-    problem::{self, Part, RoleView},
+    classes::Part,
+    problem::{self, RoleView},
     topology::{NOWHERE, Topology},
 };
 
-/// Hosts, domains and clusters named per list; the lists say how many there are.
+/// Hosts and domains named per list; the lists say how many there are.
 const NAMED: usize = 3;
+
+/// How many hosts are imagined in a domain at most, to see how many of them would be placed.
+const IMAGINED: u32 = 32;
 
 /// Why a role of a cluster gets fewer hosts than it needs. `Display` says it in one paragraph of less than 1 KiB.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,12 +128,15 @@ pub struct Rivals {
     pub placeable: u32,
 }
 
-/// What would do. Checked, not guessed: with so many hosts more the role gets all it needs, with fewer it does not.
+/// What would do: with so many hosts more the role gets all it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remedy {
     /// So many more free hosts that match are needed, each in domains that are new to all these levels (no more than
     /// their maximum in each).
     pub more: u32,
+    /// Whether it is proven that fewer cannot do. It is, but for roles that share hosts and whose levels do not nest: there
+    /// a new host that several of them may take could free more than one place.
+    pub least: bool,
     /// The levels.
     pub levels: Vec<Level>,
     /// Instead of a new domain of its key, each of these will do for some of them.
@@ -143,7 +150,7 @@ pub struct Place {
     pub key: String,
     /// Its value.
     pub domain: String,
-    /// So many of the hosts needed may be here (in new domains of the finer levels).
+    /// So many of the hosts needed may be here (in new domains of the finer levels); tried for up to 32.
     pub hosts: u32,
 }
 
@@ -160,7 +167,7 @@ pub(super) fn explain(
     let owned = count(view.role.owned.len());
     let mut explanation = Explanation {
         role: view.name.to_owned(),
-        asked: view.role.need + owned,
+        asked: view.role.need.saturating_add(owned),
         owned,
         need: view.role.need,
         placeable: outcome.found[at],
@@ -193,9 +200,10 @@ pub(super) fn explain(
     if view.levels.iter().all(|level| level.level.max_per_domain > 0) {
         let more = view.role.need - outcome.found[at];
         let levels = view.levels.iter().map(|level| level.level.clone()).collect();
+        let least = part.roles.len() == 1 || choose::nests(part);
         let spare: BTreeSet<usize> = spare.into_iter().collect();
         let places = binding.iter().flat_map(|level| places(fleet, roles, part, at, level, &spare, more)).collect();
-        explanation.remedy = Some(Remedy { more, levels, places });
+        explanation.remedy = Some(Remedy { more, least, levels, places });
     }
     explanation
 }
@@ -254,7 +262,7 @@ fn rivals(roles: &[RoleView<'_>], part: &Part, outcome: &Outcome, at: usize) -> 
     let rivals = &outcome.rivals[at];
     (rivals.len() > 1).then(|| Rivals {
         roles: rivals.iter().map(|role| roles[part.roles[*role].index].name.to_owned()).collect(),
-        need: rivals.iter().map(|role| part.roles[*role].need).sum(),
+        need: rivals.iter().map(|role| part.roles[*role].need).fold(0, u32::saturating_add),
         placeable: rivals.iter().map(|role| outcome.found[*role]).sum(),
     })
 }
@@ -358,7 +366,7 @@ fn places(
         if !view.levels.iter().zip(&domains).all(room) {
             continue;
         }
-        let hosts = gain(fleet, roles, part, at, &domains, more);
+        let hosts = gain(fleet, roles, part, at, &domains, more.min(IMAGINED));
         if hosts > 0 {
             let key = view.levels[level.number].level.key.clone();
             places.push(Place { key, domain: name.to_owned(), hosts });

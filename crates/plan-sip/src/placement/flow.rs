@@ -10,34 +10,37 @@ use std::{
     ops::{Add, AddAssign, Neg, Sub},
 };
 
-/// What a choice costs: first spread, then how crowded its domains are. Compared in this order.
+/// What a choice costs: spread, then how scarce hosts are in its domains, then how crowded these are. Compared in this
+/// order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Cost {
     /// Sum of marginal ranks in the domains of the role.
     pub(super) spread: i64,
+    /// Candidates of the role outside the domains chosen.
+    pub(super) scarce: i64,
     /// Hosts taken by anybody in the domains chosen.
     pub(super) taken: i64,
 }
 
 impl Cost {
-    pub(super) const ZERO: Self = Self { spread: 0, taken: 0 };
+    pub(super) const ZERO: Self = Self { spread: 0, scarce: 0, taken: 0 };
 
     /// What a domain of which the cluster has `held` hosts costs for one more: (held + 1)² − held².
     pub(super) fn one_more(held: u32) -> Self {
-        Self { spread: 2 * i64::from(held) + 1, taken: 0 }
+        Self { spread: 2 * i64::from(held) + 1, ..Self::ZERO }
     }
 
     /// What so many of this cost cost together.
     pub(super) fn times(self, count: usize) -> Self {
         let count = i64::try_from(count).expect("no more than there are hosts");
-        Self { spread: self.spread * count, taken: self.taken * count }
+        Self { spread: self.spread * count, scarce: self.scarce * count, taken: self.taken * count }
     }
 }
 
 impl Add for Cost {
     type Output = Self;
     fn add(self, other: Self) -> Self {
-        Self { spread: self.spread + other.spread, taken: self.taken + other.taken }
+        Self { spread: self.spread + other.spread, scarce: self.scarce + other.scarce, taken: self.taken + other.taken }
     }
 }
 
@@ -50,7 +53,7 @@ impl AddAssign for Cost {
 impl Neg for Cost {
     type Output = Self;
     fn neg(self) -> Self {
-        Self { spread: -self.spread, taken: -self.taken }
+        Self { spread: -self.spread, scarce: -self.scarce, taken: -self.taken }
     }
 }
 

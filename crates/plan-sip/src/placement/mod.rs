@@ -10,20 +10,23 @@
 //!    (ControlPlane, then by name), lexicographically greatest.
 //! 2. *Spread.* With these counts, the least sum over roles, their levels and the domains of these of (hosts of the role in
 //!    the domain, owned ones included)². The k-th host of a role in a domain thus costs 2k − 1.
-//! 3. *Crowding.* Then the least sum over chosen hosts and the levels of their role of how many hosts of the fleet were
-//!    taken, by anybody, in the host's domain when the question was asked.
-//! 4. *Fixed order.* Then, role by role in order, the sorted list of its hosts (by namespace, then name) that comes first.
+//! 3. *Supply.* Then the greatest sum over chosen hosts and the levels of their role of how many candidates of the role were
+//!    in the host's domain when the question was asked. Drawing from where most is left keeps the domains level, so that
+//!    later clusters find as many different domains as possible; with hosts of one kind it is the same as 4.
+//! 4. *Crowding.* Then the least such sum of how many hosts of the fleet were taken, by anybody, in the domain.
+//! 5. *Fixed order.* Then, role by role in order, the sorted list of its hosts (by namespace, then name) that comes first.
 //!
-//! The four together leave exactly one answer, whatever order hosts came in.
+//! The five together leave exactly one answer, whatever order hosts came in.
 //!
 //! # How
 //! Roles that share no candidate are independent (`problem`). Levels that nest, and two trees of levels of a role that
 //! competes with no other, are a flow (`choose`, `flow`); everything else is a search bounded in steps (`search`).
 //! Only a search can end without an answer, and says so: it never calls possible what is not, or impossible what is.
 //! If the bound falls between a first solution and the proof that it is best, the best one found is chosen: the rules
-//! hold and it is reproducible, only 2 to 4 are not proven.
+//! hold and it is reproducible, only 2 to 5 are not proven.
 
 mod choose;
+mod classes;
 mod explain;
 mod fleet;
 mod flow;
@@ -45,7 +48,8 @@ pub use request::{Answer, Choice, Level, Namespaces, Owned, Partial, Request, Ro
 pub use selector::{Selector, SelectorError};
 pub use standing::{Host, Standing, Unfit};
 
-use problem::{Part, RoleView};
+use classes::Part;
+use problem::RoleView;
 
 /// Places a cluster that gets all it needs or nothing. Takes `fleet` mutably only to index what is asked for first.
 pub fn place_all(fleet: &mut Fleet, request: &Request) -> Answer {

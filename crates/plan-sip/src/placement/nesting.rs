@@ -4,7 +4,7 @@
 //! on the candidates alone. Levels without a crossing form a tree. A role alone can have two trees, one before its hosts
 //! and one behind them: the flow then runs through both, and is exact again (intersection of two laminar matroids).
 
-use super::problem::{Part, PartRole};
+use super::classes::{Part, PartRole};
 
 /// For one role: which of its levels cross.
 #[derive(Clone, Debug)]

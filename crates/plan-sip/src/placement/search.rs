@@ -7,16 +7,17 @@
 
 use super::{
     choose::{Flow, Outcome},
+    classes::Part,
     flow::Cost,
     nesting::Crossings,
-    problem::Part,
 };
 
-/// The bound: visits of a (role, class) pair, all searches for one part together, and as many again for ties.
-pub(super) const STEPS: u64 = 4_000_000;
+/// The bound: visits of a (role, class) pair in all searches for one part together; and as many each for the least cost
+/// and for the fixed order.
+pub(super) const STEPS: u64 = 1_000_000;
 
 /// The depth of the search is the number of hosts placed.
-const DEPTH: u32 = 1_000;
+const DEPTH: u64 = 1_000;
 
 /// Chooses as [`super::choose::choose`] does.
 pub(super) fn choose(part: &Part, crossings: &[Crossings], whole: bool) -> Outcome {
@@ -59,16 +60,18 @@ fn most(part: &Part, fixed: &[u32], role: usize, bound: u32, steps: &mut u64) ->
     for target in (1..=bound).rev() {
         let mut needs = fixed.to_vec();
         needs[role] = target;
-        let mut search = Search::new(part, &needs, Order::Cost, *steps);
+        // Half of what is left for each target, so that a hard one leaves enough to find the next; but always enough
+        // for a straight descent.
+        let descent = u64::from(target) * part.classes.len() as u64 * part.roles.len() as u64;
+        let allowed = (*steps / 2).max(descent);
+        let mut search = Search::new(part, &needs, Order::Cost, allowed);
         search.first_will_do = true;
         search.role(0);
-        *steps = search.steps;
+        *steps = steps.saturating_sub(allowed - search.steps.min(allowed));
         if search.best.is_some() {
             return (target, proven);
         }
         proven &= search.complete();
-        // Out of steps: one straight descent per target is still allowed, so that something is found.
-        *steps = (*steps).max(u64::from(target) * part.classes.len() as u64 * part.roles.len() as u64);
     }
     (0, proven)
 }
@@ -145,7 +148,7 @@ impl<'a> Search<'a> {
             limit: None,
             first_will_do: false,
             best: None,
-            steps: if needs.iter().sum::<u32>() > DEPTH { 0 } else { steps },
+            steps: if needs.iter().map(|need| u64::from(*need)).sum::<u64>() > DEPTH { 0 } else { steps },
         }
     }
 
@@ -217,7 +220,7 @@ impl<'a> Search<'a> {
             return;
         }
         if role == self.needs.len() {
-            if self.best.as_ref().is_none_or(|(cost, _)| self.cost < *cost) {
+            if self.wanted(self.cost) {
                 self.best = Some((self.cost, self.taken.clone()));
             }
             return;
@@ -248,7 +251,12 @@ impl<'a> Search<'a> {
                 None => return false,
             }
         }
-        self.limit.is_none_or(|limit| least <= limit) && self.best.as_ref().is_none_or(|(cost, _)| least < *cost)
+        self.wanted(least)
+    }
+
+    /// Whether a choice of this cost is not too dear, and better than what was found.
+    fn wanted(&self, cost: Cost) -> bool {
+        self.limit.is_none_or(|limit| cost <= limit) && self.best.as_ref().is_none_or(|(best, _)| cost < *best)
     }
 
     /// The class to try next.

@@ -13,6 +13,8 @@ use super::{
 const LONGEST: usize = 1_000;
 /// Characters of a name, detail or selector at most.
 const LONGEST_NAME: usize = 90;
+/// Levels and places named at most.
+const LEVELS: usize = 3;
 /// Clusters named at most.
 const CLUSTERS: usize = 3;
 
@@ -49,7 +51,7 @@ fn body(explanation: &Explanation) -> String {
     if *not_allowed > 0 {
         fates.push(format!("{not_allowed} in namespaces this cluster may not take from"));
     }
-    let spread = levels.first().map(|level| format!(" in {} of {}", domains(level.with_free), level.level.key));
+    let spread = levels.first().map(|level| format!(" in {} of {}", domains(level.with_free), short(&level.level.key)));
     fates.push(match free {
         0 => "none free".to_owned(),
         _ => format!("{free} free{}", spread.unwrap_or_default()),
@@ -69,14 +71,11 @@ fn body(explanation: &Explanation) -> String {
 }
 
 fn claims(claimed: &[Claimed]) -> Vec<String> {
-    let mut texts: Vec<String> =
-        claimed.iter().take(CLUSTERS).map(|Claimed { by, hosts }| format!("{hosts} claimed by {}", name(by))).collect();
-    let others = &claimed[texts.len()..];
-    if !others.is_empty() {
-        let hosts: u32 = others.iter().map(|claimed| claimed.hosts).sum();
-        texts.push(format!("{hosts} claimed by {} other {}", others.len(), plural(others.len(), "cluster")));
+    if claimed.len() > CLUSTERS {
+        let hosts: u32 = claimed.iter().map(|claimed| claimed.hosts).sum();
+        return vec![format!("{hosts} claimed by {} other clusters", claimed.len())];
     }
-    texts
+    claimed.iter().map(|Claimed { by, hosts }| format!("{hosts} claimed by {}", name(by))).collect()
 }
 
 fn drops(dropped: &Dropped) -> String {
@@ -92,13 +91,13 @@ fn lacks(lacking: &Unlabelled) -> String {
     let Unlabelled { key, hosts, examples } = lacking;
     let names: Vec<String> = examples.iter().map(name).collect();
     let verb = if *hosts == 1 { "lacks" } else { "lack" };
-    format!("; {hosts} of the free {verb} label {key} ({})", listed(&names, *hosts as usize))
+    format!("; {hosts} of the free {verb} label {} ({})", short(key), listed(&names, *hosts as usize))
 }
 
 fn level_text(report: &LevelReport) -> String {
     let LevelReport { level: Level { key, max_per_domain }, full, full_count, usable, usable_count, with_free: _ } =
         report;
-    let mut text = format!("; at most {max_per_domain} per {key}");
+    let mut text = format!("; at most {max_per_domain} per {}", short(key));
     let mut parts = Vec::new();
     for FullDomain { domain, hosts, owned } in full {
         let names: Vec<String> = hosts.iter().map(name).collect();
@@ -113,7 +112,7 @@ fn level_text(report: &LevelReport) -> String {
     }
     if *usable_count > 0 {
         let verb = if *usable_count == 1 { "has" } else { "have" };
-        parts.push(format!("{} {verb} free hosts", joined(usable, *usable_count as usize, "and")));
+        parts.push(format!("{} {verb} free hosts", joined(usable, *usable_count as usize)));
     }
     if !parts.is_empty() {
         text.push_str(": ");
@@ -126,46 +125,46 @@ fn rivals_text(rivals: &Rivals) -> String {
     let Rivals { roles, need, placeable } = rivals;
     let roles: Vec<String> = roles.iter().map(|role| short(role)).collect();
     let named = &roles[..roles.len().min(CLUSTERS + 1)];
-    let names = joined(named, roles.len(), "and");
+    let names = joined(named, roles.len());
     format!("; roles {names} compete for the same hosts: together they need {need} more, {placeable} can be placed")
 }
 
 fn remedy(remedy: &Remedy) -> String {
-    let Remedy { more, levels, places } = remedy;
-    let one = *more == 1;
+    let Remedy { more, least, levels, places } = remedy;
+    let perhaps = if *least { "" } else { ", perhaps fewer" };
     let rules: Vec<String> = levels
         .iter()
-        .map(|Level { key, max_per_domain }| match (one, max_per_domain) {
-            (true, _) => format!("another {key}"),
-            (false, max) if max >= more => format!("other domains of {key}"),
-            (false, max) => format!("other domains of {key} (at most {max} in each)"),
+        .take(LEVELS)
+        .map(|Level { key, max_per_domain }| match more {
+            1 => format!("another {}", short(key)),
+            _ => format!("{max_per_domain} per {}", short(key)),
         })
         .collect();
-    let rules = match rules.len() {
-        0 => " that match".to_owned(),
-        _ => format!(" in {}", joined(&rules, rules.len(), "and")),
-    };
-    let rules = if one { rules.replace("that match", "that matches") } else { rules };
-    let mut text = format!(" {} more free {}{rules} would do", more, plural(*more as usize, "host"));
-    for (at, Place { key, domain, hosts }) in places.iter().enumerate() {
-        let key = if at > 0 && places[at - 1].key == *key { String::new() } else { format!("{key} ") };
-        let link = if at > 0 {
-            "or "
-        } else if one {
-            "; so would one in "
-        } else {
-            "; of these, "
-        };
-        let part = match (one, hosts == more) {
-            (true, _) => format!("{key}{domain}"),
-            (false, true) => format!("all may be in {key}{domain}"),
-            (false, false) => format!("{hosts} may be in {key}{domain}"),
-        };
-        let comma = if at > 0 { ", " } else { "" };
-        text.extend([comma, link, part.as_str()]);
+    let rules = joined(&rules, levels.len());
+    let places = &places[..places.len().min(LEVELS)];
+    if *more == 1 {
+        let rules = if levels.is_empty() { "that matches".to_owned() } else { format!("in {rules}") };
+        let places: Vec<String> = by_key(places, |place| place.domain.clone());
+        let places = if places.is_empty() { String::new() } else { format!(", or in {},", all(&places, "or")) };
+        return format!(" 1 more free host {rules}{places} would do{perhaps}.");
     }
-    text.push('.');
-    text
+    let rules =
+        if levels.is_empty() { " that match".to_owned() } else { format!(" in other domains, at most {rules},") };
+    let places = by_key(places, |place| format!("{} (up to {})", place.domain, place.hosts));
+    let places = if places.is_empty() { String::new() } else { format!("; some may be in {}", all(&places, "or")) };
+    format!(" {more} more free hosts{rules} would do{perhaps}{places}.")
+}
+
+/// Places with the key before the first of each.
+fn by_key(places: &[Place], text: impl Fn(&Place) -> String) -> Vec<String> {
+    let mut last = "";
+    let mut texts = Vec::with_capacity(places.len());
+    for place in places {
+        let text = text(place);
+        texts.push(if place.key == last { text } else { format!("{} {text}", short(&place.key)) });
+        last = &place.key;
+    }
+    texts
 }
 
 fn hosts_more(count: u32) -> String {
@@ -196,12 +195,20 @@ fn listed(names: &[String], all: usize) -> String {
     }
 }
 
-/// The first names of `all` as part of a sentence.
-fn joined(names: &[String], all: usize, word: &str) -> String {
-    match (names, all - names.len()) {
-        ([only], 0) => only.clone(),
-        ([first @ .., last], 0) => format!("{} {word} {last}", first.join(", ")),
-        (names, more) => format!("{} and {more} more", names.join(", ")),
+/// All names as part of a sentence: `a, b and c`.
+fn all<T: AsRef<str>>(names: &[T], word: &str) -> String {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    match names.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{} {word} {last}", first.join(", ")),
+        names => names.concat(),
+    }
+}
+
+/// The first names of `count` as part of a sentence.
+fn joined(names: &[String], count: usize) -> String {
+    match count - names.len() {
+        0 => all(names, "and"),
+        more => format!("{} and {more} more", names.join(", ")),
     }
 }
 
