@@ -128,23 +128,38 @@ enum Verdict {
 }
 
 fn compare(want: &Want<'_>, object: &Object, owned: &Owned) -> Verdict {
-    let strangers = owned.live.as_ref().is_some_and(|live| !selectors_hold(&object.body, live));
-    let whole = owned.owner_uid.is_none() || strangers;
+    let more =
+        owned.live.as_ref().is_some_and(|live| !exact_parts_hold(&object.body, live) || outgrown(&object.body, live));
+    let whole = owned.owner_uid.is_none() || more;
     let same = owned.applied.as_deref() == object.applied()
         && owned.owner_uid.as_deref() == Some(&want.owner_uid)
         && owned.live.as_ref().is_none_or(|live| holds(&object.body, live));
     if same && !whole { Verdict::Same } else { Verdict::Differs { whole } }
 }
 
-/// Maps of labels that select: one key more means something else.
-const SELECTORS: [&str; 3] = ["/spec/selector", "/spec/template/spec/nodeSelector", "/spec/podSelector"];
+/// Maps that have what we say and nothing else: one label more selects something else, and a key of a Secret that is no
+/// longer wanted must not stay.
+const EXACT: [&str; 4] = ["/data", "/spec/selector", "/spec/template/spec/nodeSelector", "/spec/podSelector"];
 
-/// Whether the selecting maps of both are the same, and not merely contained.
-fn selectors_hold(desired: &Value, live: &Value) -> bool {
-    SELECTORS.iter().all(|path| {
+fn exact_parts_hold(desired: &Value, live: &Value) -> bool {
+    EXACT.iter().all(|path| {
         let none = Value::Null;
         exact(desired.pointer(path).unwrap_or(&none), live.pointer(path).unwrap_or(&none))
     })
+}
+
+/// Whether somewhere a list has more items than we say. An item that others added, or that the original had, survives
+/// a server-side apply.
+fn outgrown(desired: &Value, live: &Value) -> bool {
+    match (desired, live) {
+        (Value::Object(desired), Value::Object(live)) => {
+            desired.iter().any(|(key, desired)| live.get(key).is_some_and(|live| outgrown(desired, live)))
+        }
+        (Value::Array(desired), Value::Array(live)) => {
+            desired.len() < live.len() || desired.iter().zip(live).any(|(desired, live)| outgrown(desired, live))
+        }
+        _ => false,
+    }
 }
 
 fn exact(one: &Value, other: &Value) -> bool {

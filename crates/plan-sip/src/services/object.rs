@@ -39,7 +39,7 @@ pub struct Object {
 }
 
 impl Kind {
-    /// Every kind, in the order objects are created: what a pod mounts or is published by comes before the pod.
+    /// Every kind.
     pub const ALL: [Self; 7] = [
         Self::Service,
         Self::Secret,

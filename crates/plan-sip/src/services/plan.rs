@@ -21,8 +21,8 @@ pub enum Step {
         /// Precondition.
         resource_version: String,
         /// Whether nothing of what it was may stay (a PUT): an object of the original operator is taken over, or
-        /// somebody added to a map that must hold what we say and no more, such as a node selector. Otherwise what
-        /// others added stays (server-side apply).
+        /// somebody added to a list, or to a map that must hold what we say and no more, such as a node selector.
+        /// Otherwise what others added stays (server-side apply).
         whole: bool,
     },
     /// Delete the object.

@@ -103,10 +103,11 @@ impl Balancer<'_> {
         pod.report.as_ref().is_some_and(|report| self.serves(report) && report.leaving.get(server) == Some(&0))
     }
 
-    /// Whether this pod has had its time: since it became Ready, and since it was asked.
+    /// Whether this pod has had its time: since it became Ready, and since it was asked. Without a configuration to ask
+    /// for, another pod would do no better.
     fn is_late(&self, pod: &Pod, now: i64) -> bool {
-        let asked = self.config.map_or(pod.ready_since, |config| config.meta.since);
-        pod.ready && !pod.deleting && now - asked.max(pod.ready_since) >= PATIENCE
+        let late = |Config { meta, .. }: &Config| now - meta.since.max(pod.ready_since) >= PATIENCE;
+        pod.ready && !pod.deleting && self.config.is_some_and(late)
     }
 
     /// Whether nobody else would serve while this pod is replaced.

@@ -148,6 +148,15 @@ fn a_template_that_names_the_host_itself_is_reported_and_costs_no_pod() {
 }
 
 #[test]
+fn without_a_configuration_to_ask_for_no_pod_is_deleted() {
+    let (mut tenant, mut seen) = (Tenant::with_hosts().leaving("node05"), Tenant::with_hosts().settled());
+    tenant.spec.services.load_balancer_worker[0].node_port_range = NodePortRange { start: 9, end: 8 };
+    seen.pods = vec![Pod { instance: WORKER_INSTANCE.to_owned(), ..pod("a") }];
+    let plan = tenant.plan(&seen);
+    assert_eq!((left(&plan), deleted(&plan)), (vec![], vec![]));
+}
+
+#[test]
 fn a_worker_is_no_matter_of_the_control_plane() {
     let tenant = Tenant::with_hosts();
     let seen = tenant.settled();

@@ -62,6 +62,25 @@ fn a_node_selector_that_others_add_goes() {
 }
 
 #[test]
+fn a_container_that_others_add_goes() {
+    let (tenant, seen) = with(Kind::Deployment, |_, body| {
+        let containers = body["spec"]["template"]["spec"]["containers"].as_array_mut().expect("a list");
+        containers.push(json!({ "name": "somebody's" }));
+    });
+    let plan = tenant.plan(&seen);
+    assert_eq!(lines(&plan), ["~ Deployment loadbalancer-controlplane-blue"]);
+    assert!(matches!(plan.steps[0], Step::Update { whole: true, .. }));
+}
+
+#[test]
+fn a_key_that_others_add_to_a_secret_goes() {
+    let (tenant, seen) = with(Kind::Secret, |_, body| body["data"]["more"] = json!("AA=="));
+    let plan = tenant.plan(&seen);
+    assert_eq!(lines(&plan), ["~ Secret loadbalancer-controlplane-blue"]);
+    assert!(matches!(plan.steps[0], Step::Update { whole: true, .. }));
+}
+
+#[test]
 fn objects_of_the_original_operator_are_taken_over_in_place() {
     let (tenant, seen) = with(Kind::Deployment, |owned, body| {
         owned.owner_name = None;
