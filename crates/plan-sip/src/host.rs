@@ -83,7 +83,12 @@ impl Host {
         self.force_release.as_deref().and_then(|text| text.trim().parse().ok())
     }
 
-    /// Its labels and claim labels together, as on the object.
+    /// Whether an administrator took it from this cluster by annotation.
+    pub fn is_forced_from(&self, cluster: &Key) -> bool {
+        self.forced_from().as_ref() == Some(cluster)
+    }
+
+    /// Whether its labels name this cluster.
     pub fn is_claimed_by(&self, cluster: &Key) -> bool {
         matches!(&self.claim, Claim::By { cluster: by, .. } if by == cluster)
     }

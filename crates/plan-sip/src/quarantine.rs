@@ -53,13 +53,12 @@ pub fn turn(host: &Host, site: &Site, now: Timestamp) -> Turn {
     if host.in_use() {
         let cluster = Key::new(&released.namespace, &released.cluster);
         return match (released.forced, &released.at) {
-            (true, None) => Turn::Rest,
             (true, Some(_)) => Turn::Begin(Released { at: None, ..released.clone() }),
             (false, _) if host.consumer.is_some() && site.cluster(&cluster).is_some() => {
                 Turn::Return { cluster, role: released.role.clone() }
             }
             (false, None) => begin(),
-            (false, Some(_)) => Turn::Rest,
+            (true, None) | (false, Some(_)) => Turn::Rest,
         };
     }
     let Some(at) = released.at.filter(|at| *at <= now) else { return begin() };

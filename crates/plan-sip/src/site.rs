@@ -80,6 +80,7 @@ pub struct Moved {
 
 impl Moved {
     /// Both together.
+    #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.clusters.extend(other.clusters);
         self.freed.extend(other.freed);
@@ -144,10 +145,10 @@ impl Site {
             self.users.entry(secret.clone()).or_default().insert(key.clone());
         }
         let mut moved = Moved::default();
-        if let Some(old) = self.hosts.get(&key) {
-            if let Claim::By { cluster, .. } = &old.claim {
-                moved.clusters.insert(cluster.clone());
-            }
+        if let Some(old) = self.hosts.get(&key)
+            && let Claim::By { cluster, .. } = &old.claim
+        {
+            moved.clusters.insert(cluster.clone());
         }
         if let Claim::By { cluster, .. } = &host.claim {
             self.labelled.entry(cluster.clone()).or_default().insert(key.clone());
@@ -163,10 +164,10 @@ impl Site {
         self.forget_links(key);
         let mut moved = Moved::default();
         moved.clusters.extend(self.holders(key).cloned());
-        if let Some(old) = self.hosts.remove(key) {
-            if let Claim::By { cluster, .. } = &old.claim {
-                moved.clusters.insert(cluster.clone());
-            }
+        if let Some(old) = self.hosts.remove(key)
+            && let Claim::By { cluster, .. } = &old.claim
+        {
+            moved.clusters.insert(cluster.clone());
         }
         self.fleet.remove(key);
         for hosts in self.lacking.values_mut() {
@@ -192,7 +193,7 @@ impl Site {
             touched.extend(self.labelled(&key).cloned());
         }
         self.clusters.insert(key.clone(), Arc::new(want));
-        let moved = touched.iter().fold(Moved::default(), |moved, host| moved.and(self.place(host)));
+        let moved = self.place_all(&touched);
         moved.and(Moved { clusters: [key].into(), freed: BTreeSet::new() })
     }
 
@@ -204,10 +205,7 @@ impl Site {
         }
         touched.extend(self.labelled(key).cloned());
         self.clusters.remove(key);
-        touched.iter().fold(Moved::default(), |moved, host| {
-            let holders: BTreeSet<Key> = self.holders(host).cloned().collect();
-            moved.and(self.place(host)).and(Moved { clusters: holders, freed: BTreeSet::new() })
-        })
+        self.place_all(&touched)
     }
 
     /// A Secret is there, has changed, or (`None`) is gone.
@@ -219,11 +217,8 @@ impl Site {
         if !changed {
             return Moved::default();
         }
-        let users: Vec<Key> = self.users.get(key).into_iter().flatten().cloned().collect();
-        users.iter().fold(Moved::default(), |moved, host| {
-            let clusters = self.holders(host).cloned().collect();
-            moved.and(self.place(host)).and(Moved { clusters, freed: BTreeSet::new() })
-        })
+        let users = self.users.get(key).cloned().unwrap_or_default();
+        self.place_all(&users)
     }
 
     /// The addresses of a host: from its network data, else those kept when it was claimed.
@@ -283,6 +278,14 @@ impl Site {
         &mut self.fleet
     }
 
+    /// Computes the standing of hosts anew; all that hold one of them are concerned.
+    fn place_all(&mut self, hosts: &BTreeSet<Key>) -> Moved {
+        hosts.iter().fold(Moved::default(), |moved, host| {
+            let clusters = self.holders(host).cloned().collect();
+            moved.and(self.place(host)).and(Moved { clusters, freed: BTreeSet::new() })
+        })
+    }
+
     /// Computes the standing of a host anew.
     fn place(&mut self, key: &Key) -> Moved {
         let Some(host) = self.hosts.get(key).cloned() else { return Moved::default() };
@@ -300,8 +303,8 @@ impl Site {
         for (network, hosts) in &mut lacking {
             if self.lacks(&host, network) {
                 hosts.insert(key.clone());
-            } else {
-                hosts.remove(key);
+            } else if hosts.remove(key) && self.fleet.standing(key) == Some(&Standing::Candidate) {
+                moved.freed.insert(key.clone());
             }
         }
         self.lacking = lacking;
@@ -366,12 +369,12 @@ impl Site {
                 }
             }
         }
-        if let Claim::By { cluster, .. } = &old.claim {
-            if let Some(labelled) = self.labelled.get_mut(cluster) {
-                labelled.remove(key);
-                if labelled.is_empty() {
-                    self.labelled.remove(cluster);
-                }
+        if let Claim::By { cluster, .. } = &old.claim
+            && let Some(labelled) = self.labelled.get_mut(cluster)
+        {
+            labelled.remove(key);
+            if labelled.is_empty() {
+                self.labelled.remove(cluster);
             }
         }
     }

@@ -1,13 +1,16 @@
 //! Surplus that goes, shortage that is made good.
 
-use std::{cmp::Reverse, collections::BTreeSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use api::sipcluster::{HostRecord, HostState, Replace};
 use base::Key;
 
 use super::{Blocked, Draft, Note, Reason, host_of, record::domains};
 use crate::{
-    placement::{self, Answer, Choice, Explanation, Owned, Request, Undecided},
+    placement::{self, Answer, Choice, Explanation, Owned, Partial, Request, Undecided},
     site::Site,
     want::Want,
 };
@@ -105,55 +108,67 @@ fn breaking(want: &Want, site: &Site, draft: &mut Draft, role: &str) -> BTreeSet
 
 /// Chooses the hosts that are missing. A cluster that was never whole gets all of them or none.
 pub(super) fn shortage(want: &Want, site: &mut Site, draft: &mut Draft) {
-    if want.deleting {
-        return;
-    }
-    let bad = replaceable(want, site, draft);
-    let mut request = Request {
-        cluster: want.key.clone(),
-        namespaces: site.namespaces(&want.key),
-        exclude: BTreeSet::new(),
-        roles: std::collections::BTreeMap::new(),
-    };
-    let mut short = false;
-    for (name, role) in &want.roles {
-        let have = draft.of_role(name).count();
-        let missing = (role.asked() as usize).saturating_sub(have);
-        let extra = bad.iter().filter(|(r, _)| r == name).count();
-        let need = u32::try_from(missing + extra).expect("bounded by HOSTS_MAX");
-        short |= missing > 0;
-        if need > 0 {
-            request.exclude.extend(site.without_address(&role.networks).into_iter().map(|(host, _)| host));
-        }
-        let owned = owned(site, draft, name);
-        let placed = placement::Role { selector: role.selector.clone(), levels: role.levels.clone(), need, owned };
-        request.roles.insert(name.clone(), placed);
-    }
+    let missing =
+        |draft: &Draft, role: &String| want.roles[role].asked().saturating_sub(number(draft.of_role(role).count()));
+    let request = request(want, site, draft, |role| missing(draft, role));
     if request.roles.values().all(|r| r.need == 0) {
         return;
     }
-    let once_whole = want.established || draft.used;
-    let chosen = if once_whole {
-        let partial = placement::place_most(site.fleet_mut(), &request);
-        if short {
-            blocked(draft, &partial.short, &partial.undecided);
+    if want.established || draft.used {
+        let Partial { chosen, short, undecided } = placement::place_most(site.fleet_mut(), &request);
+        blocked(draft, &short, &undecided);
+        take(want, site, draft, chosen);
+        return;
+    }
+    match placement::place_all(site.fleet_mut(), &request) {
+        Answer::Chosen(chosen) => take(want, site, draft, chosen),
+        Answer::Short(short) => {
+            blocked(draft, &short, &[]);
+            give_back(site, draft);
         }
-        partial.chosen
-    } else {
-        match placement::place_all(site.fleet_mut(), &request) {
-            Answer::Chosen(chosen) => chosen,
-            Answer::Short(short) => {
-                blocked(draft, &short, &[]);
-                give_back(site, draft);
-                return;
-            }
-            Answer::Undecided(undecided) => {
-                blocked(draft, &[], &undecided);
-                give_back(site, draft);
-                return;
-            }
+        Answer::Undecided(undecided) => {
+            blocked(draft, &[], &undecided);
+            give_back(site, draft);
         }
-    };
+    }
+}
+
+/// Chooses hosts in the place of bad ones that nobody uses, where the spec asks for that. A bad host goes only when
+/// another one has come for it.
+pub(super) fn replacement(want: &Want, site: &mut Site, draft: &mut Draft) {
+    let bad = replaceable(want, site, draft);
+    let of_role = |role: &String| number(bad.iter().filter(|(r, _)| r == role).count());
+    let request = request(want, site, draft, of_role);
+    if request.roles.values().all(|r| r.need == 0) {
+        return;
+    }
+    let Partial { chosen, .. } = placement::place_most(site.fleet_mut(), &request);
+    take(want, site, draft, chosen);
+    for (role, host) in bad {
+        let asked = want.roles.get(&role).map_or(0, |r| r.asked() as usize);
+        if draft.of_role(&role).count() > asked {
+            draft.release(&host);
+        }
+    }
+}
+
+/// A request for so many hosts of each role.
+fn request(want: &Want, site: &mut Site, draft: &Draft, need: impl Fn(&String) -> u32) -> Request {
+    let mut exclude = BTreeSet::new();
+    let mut roles = BTreeMap::new();
+    for (name, role) in &want.roles {
+        let need = need(name);
+        if need > 0 {
+            exclude.extend(site.without_address(&role.networks).into_iter().map(|(host, _)| host));
+        }
+        let owned = owned(site, draft, name);
+        let placed = placement::Role { selector: role.selector.clone(), levels: role.levels.clone(), need, owned };
+        roles.insert(name.clone(), placed);
+    }
+    Request { cluster: want.key.clone(), namespaces: site.namespaces(&want.key), exclude, roles }
+}
+
+fn take(want: &Want, site: &Site, draft: &mut Draft, chosen: Vec<Choice>) {
     for Choice { role, host } in chosen {
         let Some(found) = site.host(&host) else { continue };
         draft.entries.push(HostRecord {
@@ -166,18 +181,15 @@ pub(super) fn shortage(want: &Want, site: &mut Site, draft: &mut Draft) {
             state: HostState::Chosen,
         });
     }
-    // A bad host goes only when another one has come for it.
-    for (role, host) in bad {
-        let asked = want.roles.get(&role).map_or(0, |r| r.asked() as usize);
-        if draft.of_role(&role).count() > asked {
-            draft.release(&host);
-        }
-    }
+}
+
+fn number(hosts: usize) -> u32 {
+    u32::try_from(hosts).unwrap_or(u32::MAX)
 }
 
 /// Claimed hosts that have gone bad and may be replaced.
 fn replaceable(want: &Want, site: &Site, draft: &Draft) -> Vec<(String, Key)> {
-    if want.replace != Replace::WhenUnconsumed {
+    if want.replace != Replace::WhenUnconsumed || want.deleting {
         return Vec::new();
     }
     let bad = |e: &&HostRecord| {

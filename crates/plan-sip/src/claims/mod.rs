@@ -1,19 +1,31 @@
 //! What becomes of the hosts of one SIPCluster: which it keeps, takes, gives back, and on what it waits.
 //!
 //! ```text
-//!              choice written            labels seen              surplus, deletion, force
-//!   free host ───────────────► Chosen ───────────────► Claimed ───────────────────────────► Releasing
-//!      ▲                          │ could not be whole     │ idle and unlabelled by people      │ backends have let go:
-//!      │                          ▼                        ▼                                    ▼ labels off, quarantine
-//!      └────────── quarantine ◄── touched, dropped from the record ◄────────────────────────────┘
+//!              choice written           labels seen             surplus, deletion, force, taken off by people
+//!   free host ──────────────► Chosen ─────────────► Claimed ─────────────────────────────────┐
+//!      ▲                         │ unfit, in use,      ▲ used again before its labels went    │
+//!      │                         │ could not be whole  └────────────────────────────────┐     │
+//!      │                         └────────────────────────────────────────────────► Releasing ◄
+//!      │                                               backends have let go: one write  │
+//!      └────────── quarantine ◄──── dropped from the record ◄── labels off, annotation ─┘
 //! ```
 //!
 //! The record (`status.hosts`) is written before any label and holds the host for everybody; labels are the truth about
-//! what has been carried out. A host leaves the record only after it was written to, so that a late write of an older
-//! leader, which carries the resourceVersion of its decision, fails.
+//! what has been carried out.
+//!
+//! A view may be stale, and of each kind by another age; a write of a host proves only that the view of that host was
+//! not. So that two leaders, one of them late, never undo each other's work:
+//!
+//! - Record and hosts are read, then the record is written ([`Plan::record_first`]), then the hosts are. What is written
+//!   to a host was therefore decided on a host seen before the record was known to be current.
+//! - A host leaves the record only after it was written to while its entry was Releasing. A label decided before that
+//!   carries an older resourceVersion and fails; one decided after it cannot pass the write of the record.
+//! - What cannot be proved by a write, that a host is gone, or that its labels are there, is read live ([`Plan::confirm`]).
 
 mod count;
 mod record;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,7 +35,12 @@ use std::{
 use api::sipcluster::{HostRecord, HostState, RoleStatus};
 use base::Key;
 
-use crate::{network::Addresses, site::Site, want::Want};
+use crate::{
+    host::{Claim, Host},
+    network::Addresses,
+    site::Site,
+    want::Want,
+};
 
 pub use record::keeper;
 
@@ -31,6 +48,7 @@ pub use record::keeper;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Unlabelled hosts in state Releasing that were written to since they came into it: they may leave the record.
+    /// Forgotten whenever somebody else has written the record, for then the entry may be another one.
     pub departed: BTreeSet<Key>,
 }
 
@@ -62,10 +80,24 @@ pub struct Depart {
     pub resource_version: String,
     /// The role it had.
     pub role: String,
-    /// Whether it has the labels: they go, and the quarantine begins. Else it is only touched.
+    /// Whether it has labels of this cluster, all or what people left of them: they go.
     pub labelled: bool,
+    /// Whether annotation [`api::keys::RELEASED`] comes on in the same write, and the quarantine begins. Else, where a
+    /// quarantine would bind a host that is somebody else's, the host is only touched.
+    pub quarantine: bool,
     /// Whether an administrator asked for it by annotation, which goes too.
     pub forced: bool,
+}
+
+/// Something the record is about to say, or no longer to say, that no write to the host proves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Confirm {
+    /// The host.
+    pub host: Key,
+    /// Its uid.
+    pub uid: String,
+    /// It has to be there with this resourceVersion; `None`: there must be no host of this uid.
+    pub resource_version: Option<String>,
 }
 
 /// Why something cannot be done at present: the reason of condition Ready.
@@ -149,10 +181,16 @@ impl Note {
 
 /// What becomes of the hosts of one SIPCluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "four findings that do not exclude each other, not a state")]
 pub struct Plan {
     /// The record as it shall be.
     pub record: Vec<HostRecord>,
-    /// Whether the record has to be written, alone, before anything else is done: hosts came, left or are leaving.
+    /// What has to be read live and found so before the record is written, in whichever write: else the view is stale,
+    /// and nothing of this plan may be done.
+    pub confirm: Vec<Confirm>,
+    /// Whether the record has to be written, alone, with the resourceVersion of the decision, before anything else is
+    /// done: hosts came, left or are leaving, or are going to be written to. In the last case the record may be what it
+    /// was; the write changes nothing then, but proves that nobody else has changed it.
     pub record_first: bool,
     /// Hosts to label once the services know them.
     pub label: Vec<Label>,
@@ -183,6 +221,7 @@ pub fn plan(want: &Want, site: &mut Site, seen: &Seen) -> Plan {
     }
     count::surplus(want, site, &mut draft);
     count::shortage(want, site, &mut draft);
+    count::replacement(want, site, &mut draft);
     draft.finish(want, site)
 }
 
@@ -222,12 +261,14 @@ impl Draft {
             let key = host_of(entry);
             let Some(host) = site.host(&key) else { continue };
             let labelled = host.is_claimed_by(&want.key);
+            let torn = host.claim == Claim::Torn;
             let (uid, resource_version) = (host.uid.clone(), host.resource_version.clone());
             match entry.state {
                 HostState::Releasing => plan.depart.push(Depart {
+                    quarantine: forced.contains(&key) || labelled || torn || quarantine(want, site, host),
                     forced: forced.contains(&key),
                     role: entry.role.clone(),
-                    labelled,
+                    labelled: labelled || torn,
                     host: key,
                     uid,
                     resource_version,
@@ -263,14 +304,24 @@ impl Draft {
         notes.extend(duplicates(&entries));
         notes.sort();
         notes.dedup();
-        plan.whole = met && plan.label.is_empty();
-        plan.established = want.established || used || (plan.whole && !want.deleting && want.invalid.is_none());
+        plan.whole = met && plan.label.is_empty() && want.invalid.is_none();
+        plan.established = want.established || used || (plan.whole && !want.deleting);
         plan.finished = want.deleting && entries.is_empty();
-        plan.record_first = must_precede(&want.record, &entries);
+        plan.confirm = record::confirm(want, site, &entries);
+        plan.record_first = must_precede(&want.record, &entries) || !plan.label.is_empty() || !plan.depart.is_empty();
         plan.notes = notes;
         plan.record = entries;
         plan
     }
+}
+
+/// Whether a host that leaves without labels serves a quarantine: people may have taken them off a moment ago, and the
+/// consumer that saw them may write late. Not when it is used, or held, by somebody else, nor when it serves one already.
+fn quarantine(want: &Want, site: &Site, host: &Host) -> bool {
+    host.claim == Claim::Free
+        && !host.in_use()
+        && host.released.is_none()
+        && keeper(site, host).is_none_or(|by| *by == want.key)
 }
 
 fn int(n: usize) -> i32 {
@@ -307,10 +358,10 @@ fn duplicates(entries: &[HostRecord]) -> Vec<Note> {
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Label { host, role, restored, .. } in &self.label {
+        for Label { host, role, restored, uid: _, resource_version: _, addresses: _ } in &self.label {
             writeln!(f, "+ claim {host} as {role}{}", if *restored { " (labels restored)" } else { "" })?;
         }
-        for Depart { host, role, labelled, forced, .. } in &self.depart {
+        for Depart { host, role, labelled, forced, uid: _, resource_version: _, quarantine: _ } in &self.depart {
             let how = match (labelled, forced) {
                 (_, true) => "release, forced",
                 (true, false) => "release",

@@ -2,32 +2,33 @@
 
 use std::collections::BTreeSet;
 
-use api::sipcluster::{HostRecord, HostState};
+use api::sipcluster::{HostRecord, HostState, Released};
 use base::Key;
 
-use super::{Draft, Note, Seen, host_of};
+use super::{Confirm, Draft, Note, Seen, host_of};
 use crate::{
     host::{Claim, Host},
     site::Site,
     want::Want,
 };
 
-/// The cluster that keeps a host which several records hold: the one whose labels it carries, with none the older one,
-/// then by name.
+/// The cluster that keeps a host which several claim. Of several records that hold it, the one of the cluster whose
+/// labels it carries; with none the older cluster's, then by name. Labels without a record count likewise, unless the
+/// host is in use and another record has seen its own labels on it: then people have changed them.
 pub fn keeper<'a>(site: &'a Site, host: &Host) -> Option<&'a Key> {
-    let mut holders = site.holders(&host.key).filter(|c| holds(site, c, host));
-    if let Claim::By { cluster, .. } = &host.claim {
-        if let Some(labelled) = site.cluster(cluster) {
-            return Some(&labelled.key);
-        }
-    }
-    let first = holders.next()?;
-    let age = |key: &Key| (site.cluster(key).map_or(i64::MAX, |c| c.created), key.clone());
-    Some(holders.fold(first, |best, next| if age(next) < age(best) { next } else { best }))
+    let age = |key: &&Key| (site.cluster(key).map_or(i64::MAX, |c| c.created), (*key).clone());
+    let oldest = |claimed: bool| {
+        let entry = |c: &&Key| entry(site, c, host).is_some_and(|e| !claimed || e.state == HostState::Claimed);
+        site.holders(&host.key).filter(entry).min_by_key(age)
+    };
+    let Claim::By { cluster, .. } = &host.claim else { return oldest(false) };
+    let Some(labelled) = site.cluster(cluster).map(|c| &c.key) else { return oldest(false) };
+    let changed = host.in_use() && entry(site, labelled, host).is_none();
+    changed.then(|| oldest(true)).flatten().or(Some(labelled))
 }
 
-fn holds(site: &Site, cluster: &Key, host: &Host) -> bool {
-    site.cluster(cluster).is_some_and(|c| c.record.iter().any(|r| host_of(r) == host.key && r.uid == host.uid))
+fn entry<'a>(site: &'a Site, cluster: &Key, host: &Host) -> Option<&'a HostRecord> {
+    site.cluster(cluster)?.record.iter().find(|r| host_of(r) == host.key && r.uid == host.uid)
 }
 
 pub(super) fn reconcile(want: &Want, site: &Site, seen: &Seen) -> Draft {
@@ -41,6 +42,9 @@ pub(super) fn reconcile(want: &Want, site: &Site, seen: &Seen) -> Draft {
     for key in site.labelled(&want.key).filter(|key| !recorded.contains(key)) {
         let Some(host) = site.host(key) else { continue };
         let Claim::By { role, .. } = &host.claim else { continue };
+        if keeper(site, host) != Some(&want.key) {
+            continue;
+        }
         draft.entries.push(HostRecord {
             namespace: key.namespace.clone(),
             name: key.name.clone(),
@@ -54,8 +58,9 @@ pub(super) fn reconcile(want: &Want, site: &Site, seen: &Seen) -> Draft {
     for entry in &mut draft.entries {
         let key = host_of(entry);
         let Some(host) = site.host(&key) else { continue };
-        draft.used |= host.in_use();
-        if host.forced_from().as_ref() == Some(&want.key) {
+        // Whoever uses a host that has no labels of this cluster does not do so for this cluster.
+        draft.used |= host.in_use() && (host.is_claimed_by(&want.key) || draft.restored.contains(&key));
+        if host.is_forced_from(&want.key) {
             entry.state = HostState::Releasing;
             draft.forced.insert(key);
         } else if let Some(why) = host.bad() {
@@ -73,63 +78,119 @@ fn keep(want: &Want, site: &Site, seen: &Seen, mut entry: HostRecord, draft: &mu
         return None;
     };
     if let Some(other) = keeper(site, host).filter(|k| **k != want.key) {
-        // The other one's labels or record hold it; touched first, so that no late write of ours succeeds.
+        // The other one's labels or record hold it.
         draft.notes.push(Note::HostYielded(format!("{key} belongs to {other}")));
-        if host.claim != Claim::Free || seen.departed.contains(&key) {
+        if seen.departed.contains(&key) {
             return None;
         }
         entry.state = HostState::Releasing;
         return Some(entry);
     }
-    match (&host.claim, entry.state) {
-        (Claim::By { role, .. }, HostState::Chosen | HostState::Claimed) => {
+    if host.is_forced_from(&want.key) {
+        entry.state = HostState::Releasing;
+        draft.forced.insert(key.clone());
+    }
+    match (claim(want, host), entry.state) {
+        (Mine::All(role), HostState::Chosen | HostState::Claimed) => {
             entry.state = HostState::Claimed;
             if *role != entry.role {
                 if host.in_use() {
                     draft.restored.insert(key.clone());
                     draft.notes.push(Note::LabelsRestored(format!("{key}: role {role} back to {}", entry.role)));
                 } else {
-                    entry.role = role.clone();
+                    entry.role.clone_from(role);
                 }
             }
         }
-        (Claim::By { .. }, HostState::Releasing) => {}
-        (Claim::Torn, HostState::Chosen | HostState::Claimed) => {
-            draft.restored.insert(key.clone());
-            draft.notes.push(Note::LabelsRestored(format!("{key}: some claim labels were missing")));
-        }
-        (Claim::Free, HostState::Chosen) => {
-            if host.in_use() || host.unfit.is_some() || host.released.is_some() {
-                entry.state = HostState::Releasing;
+        // Used again before its labels went: nothing takes them off now.
+        (Mine::All(_) | Mine::Some, HostState::Releasing) if host.in_use() && !draft.forced.contains(&key) => {
+            entry.state = HostState::Claimed;
+            if host.claim == Claim::Torn {
+                restore(host, draft, "some claim labels were missing");
             }
         }
-        (Claim::Free, HostState::Claimed) => {
-            if host.in_use() && host.released.is_none() {
-                draft.restored.insert(key.clone());
-                draft.notes.push(Note::LabelsRestored(format!("{key}: claim labels were taken off")));
+        (Mine::All(_) | Mine::Some, HostState::Releasing) => {}
+        (Mine::Some, HostState::Chosen | HostState::Claimed) => {
+            if host.in_use() {
+                entry.state = HostState::Claimed;
+                restore(host, draft, "some claim labels were missing");
             } else {
-                draft.notes.push(Note::GivenBack(format!("{key} ({}): its claim labels were taken off", entry.role)));
+                give_back(host, &mut entry, draft, "some of its claim labels were taken off");
+            }
+        }
+        (Mine::None, HostState::Claimed) => {
+            if host.in_use() && host.released.is_none() {
+                restore(host, draft, "claim labels were taken off or changed");
+            } else {
+                give_back(host, &mut entry, draft, "its claim labels were taken off or changed");
+            }
+        }
+        (Mine::None, HostState::Chosen) => {
+            if host.claim != Claim::Free || host.in_use() || host.unfit.is_some() || host.released.is_some() {
                 entry.state = HostState::Releasing;
             }
         }
-        (Claim::Free | Claim::Torn, HostState::Releasing) => {
-            let written =
-                host.released.as_ref().is_some_and(|r| r.namespace == want.key.namespace && r.cluster == want.key.name);
-            if written || seen.departed.contains(&key) {
+        (Mine::None, HostState::Releasing) => {
+            let of_ours = |r: &Released| r.namespace == want.key.namespace && r.cluster == want.key.name;
+            if host.claim == Claim::Free && host.released.as_ref().is_some_and(of_ours) || seen.departed.contains(&key)
+            {
                 return None;
             }
         }
     }
     // Addresses move only while nobody uses the host: Metal3's provider replaces and clears network data.
     if !host.in_use() && entry.state != HostState::Releasing {
-        if let Ok(found) = site.addresses(host) {
-            if !found.is_empty() {
-                entry.addresses = found;
-            }
+        if let Some(found) = site.addresses(host).ok().filter(|found| !found.is_empty()) {
+            entry.addresses = found;
         }
         entry.domains = domains(want, &entry.role, host);
     }
     Some(entry)
+}
+
+/// What a host has of a cluster's labels.
+enum Mine<'a> {
+    /// All of them, with this role.
+    All(&'a String),
+    /// Some; what is left of the labels that a host of the record had counts as the cluster's.
+    Some,
+    /// None; perhaps those of a cluster that does not exist, or that people have written over them.
+    None,
+}
+
+fn claim<'a>(want: &Want, host: &'a Host) -> Mine<'a> {
+    match &host.claim {
+        Claim::By { cluster, role } if *cluster == want.key => Mine::All(role),
+        Claim::By { .. } | Claim::Free => Mine::None,
+        Claim::Torn => Mine::Some,
+    }
+}
+
+fn restore(host: &Host, draft: &mut Draft, why: &str) {
+    draft.restored.insert(host.key.clone());
+    draft.notes.push(Note::LabelsRestored(format!("{}: {why}", host.key)));
+}
+
+fn give_back(host: &Host, entry: &mut HostRecord, draft: &mut Draft, why: &str) {
+    draft.notes.push(Note::GivenBack(format!("{} ({}): {why}", host.key, entry.role)));
+    entry.state = HostState::Releasing;
+}
+
+/// What going from the record of `want` to `entries` takes for granted: that hosts are gone or have been let go, or that
+/// the labels are on them.
+pub(super) fn confirm(want: &Want, site: &Site, entries: &[HostRecord]) -> Vec<Confirm> {
+    let is_in = |list: &[HostRecord], e: &HostRecord, state: Option<HostState>| {
+        list.iter().any(|o| host_of(o) == host_of(e) && o.uid == e.uid && state.is_none_or(|s| o.state == s))
+    };
+    let left = want.record.iter().filter(|e| !is_in(entries, e, None));
+    let claimed = |e: &&HostRecord| e.state == HostState::Claimed && !is_in(&want.record, e, Some(HostState::Claimed));
+    left.chain(entries.iter().filter(claimed))
+        .map(|e| {
+            let host = site.host(&host_of(e)).filter(|h| h.uid == e.uid);
+            let resource_version = host.map(|h| h.resource_version.clone());
+            Confirm { host: host_of(e), uid: e.uid.clone(), resource_version }
+        })
+        .collect()
 }
 
 /// The values of a role's topology labels on a host.
