@@ -10,6 +10,7 @@ use ctl_sip::{Context, Engine, metrics::SipMetrics, reports::OverHttp, sources::
 use io_kube::{
     Metrics, Writer,
     client::{Access, connect},
+    events::Recorder,
     health::{Health, Probe},
     lease,
 };
@@ -57,6 +58,12 @@ async fn main() -> anyhow::Result<()> {
         now: jiff::Timestamp::now,
         reports: Arc::new(OverHttp),
         metrics: SipMetrics::new(metrics),
+        events: Some(Recorder::new(
+            client.clone(),
+            "slipway.airshipit.org/sip",
+            &options.pod_name,
+            Arc::new(jiff::Timestamp::now),
+        )),
     };
     let (sender, events) = mpsc::channel(EVENTS);
     let synced = health.check(Probe::Ready, "sip-synced", "nothing is listed yet");

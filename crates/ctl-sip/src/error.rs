@@ -10,6 +10,19 @@ pub enum Error {
     /// The API server did not do what was asked.
     #[error(transparent)]
     Api(io_kube::Error),
+    /// The manager has no rights in the namespace of a SIPCluster.
+    #[error(
+        "namespace {namespace}: the manager may not work there ({why}); to let it: kubectl create rolebinding \
+         slipway-tenant --namespace={namespace} --clusterrole=slipway-tenant --serviceaccount={installation}:slipway-manager"
+    )]
+    Namespace {
+        /// The namespace.
+        namespace: String,
+        /// The namespace of the manager.
+        installation: String,
+        /// What the API server said.
+        why: String,
+    },
     /// Keys or certificates could not be made.
     #[error("Secret {name}: {why}")]
     Keys {
@@ -25,6 +38,7 @@ impl Error {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Api(error) => error.reason(),
+            Self::Namespace { .. } => "NamespaceNotGranted",
             Self::Keys { .. } => "KeysNotMade",
         }
     }
@@ -33,6 +47,8 @@ impl Error {
     pub fn retry(&self) -> Retry {
         match self {
             Self::Api(error) => error.retry(),
+            // The watch on its Secrets tells when it is granted.
+            Self::Namespace { .. } => Retry::OnChange,
             Self::Keys { .. } => Retry::After(Duration::from_secs(15)),
         }
     }

@@ -20,7 +20,7 @@ pub mod sources;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use io_kube::Writer;
+use io_kube::{Writer, events::Recorder};
 use plan_sip::{services::Installation, site::Settings};
 
 pub use engine::Engine;
@@ -41,6 +41,8 @@ pub struct Context {
     pub reports: Arc<dyn reports::Ask>,
     /// Figures.
     pub metrics: metrics::SipMetrics,
+    /// Who tells people what happened; `None`: nobody.
+    pub events: Option<Recorder>,
 }
 
 /// Namespaces in which hosts may lie, beside those of the SIPClusters themselves.

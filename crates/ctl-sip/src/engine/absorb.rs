@@ -320,6 +320,7 @@ impl Engine {
                 }
             }
             Done::Turned(outcome) => self.turned(*outcome),
+            Done::Proved(result) => self.proof_ended(result),
             Done::Host(key, result) => {
                 self.schedule.host_end(&key);
                 match result {

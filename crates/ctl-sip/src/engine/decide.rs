@@ -85,6 +85,7 @@ impl Engine {
             pods: self.cache.pods(key),
             templates: self.templates(&key.namespace),
             node_ips: self.cache.node_ips(),
+            no_rights: self.beginning.unreadable(&key.namespace).map(str::to_owned),
             // What the record says now is what was decided: nothing is left to write first.
             plan: Plan { record_first: false, ..plan },
             want,

@@ -4,6 +4,7 @@
 mod absorb;
 mod begin;
 mod decide;
+mod proof;
 mod schedule;
 
 use std::{
@@ -26,6 +27,7 @@ use crate::{
 };
 
 use begin::Beginning;
+use proof::Proof;
 use schedule::Schedule;
 
 /// Turns over clusters that are under way at once.
@@ -52,6 +54,7 @@ pub struct Engine {
     jobs: JoinSet<Done>,
     sources: Sources,
     health: Option<io_kube::health::Check>,
+    proof: Proof,
     figures_due: bool,
 }
 
@@ -61,6 +64,8 @@ enum Done {
     Recorded(Key, Result<SIPCluster, Error>, Box<claims::Plan>),
     /// A turn over a cluster.
     Turned(Box<Outcome>),
+    /// The dry run that proves our rights.
+    Proved(Result<(), io_kube::Error>),
     /// A write to a host that is nobody's.
     Host(Key, Result<Option<BareMetalHost>, Error>),
 }
@@ -81,6 +86,7 @@ impl Engine {
             jobs: JoinSet::new(),
             sources,
             health: None,
+            proof: Proof::default(),
             figures_due: true,
             cx,
         }
@@ -117,7 +123,9 @@ impl Engine {
                 },
                 () = sleep_until(wake) => {}
             }
-            self.schedule.wake(Instant::now());
+            if self.schedule.wake(Instant::now()) {
+                self.proof_again();
+            }
             self.work();
         }
         // Writes carry preconditions and end at their deadline; waiting for them keeps the lease until they are done.
@@ -132,14 +140,19 @@ impl Engine {
 
     /// Hands out work: decisions first, for they are serial.
     fn work(&mut self) {
-        if let Some(missing) = self.beginning.missing() {
-            if let Some(health) = &self.health {
-                health.fails(missing);
-            }
-            return;
-        }
+        let missing = self.beginning.missing().or_else(|| match (self.proved(), &self.proof) {
+            (true, _) => None,
+            (false, Proof::Refused(why)) => Some(format!("this process may not claim hosts: {why}")),
+            (false, _) => Some("proving that this process may claim hosts".to_owned()),
+        });
         if let Some(health) = &self.health {
-            health.passes();
+            match &missing {
+                Some(missing) => health.fails(missing),
+                None => health.passes(),
+            }
+        }
+        if missing.is_some() {
+            return;
         }
         self.hosts_due();
         self.decide();

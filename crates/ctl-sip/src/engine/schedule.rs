@@ -29,6 +29,8 @@ pub(super) struct Schedule {
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
+    /// Only to look around again.
+    Nobody,
     Cluster(Key),
     Host(Key),
 }
@@ -126,14 +128,22 @@ impl Schedule {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// Whoever's time has come is due.
-    pub(super) fn wake(&mut self, now: Instant) {
+    /// Look around again after this long.
+    pub(super) fn wake_after(&mut self, after: Duration) {
+        self.timers.insert((Instant::now() + after, Timer::Nobody));
+    }
+
+    /// Whoever's time has come is due. Whether it was time to look around.
+    pub(super) fn wake(&mut self, now: Instant) -> bool {
+        let mut around = false;
         while self.timers.first().is_some_and(|(at, _)| *at <= now) {
             match self.timers.pop_first() {
+                Some((_, Timer::Nobody)) => around = true,
                 Some((_, Timer::Cluster(key))) => self.due(&key),
                 Some((_, Timer::Host(key))) => self.host_due(&key),
                 None => break,
             }
         }
+        around
     }
 }

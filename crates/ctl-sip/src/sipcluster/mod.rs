@@ -1,8 +1,10 @@
 //! One turn over one SIPCluster: observe, plan, apply, status. The hosts were decided before, by the engine.
 
 mod apply;
+mod events;
 mod observe;
 pub mod status;
+mod tenant;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -45,6 +47,8 @@ pub struct Job {
     pub templates: BTreeMap<String, CustomTemplate>,
     /// InternalIPs of Ready nodes.
     pub node_ips: Vec<String>,
+    /// Why its namespace cannot be worked in, if it cannot.
+    pub no_rights: Option<String>,
 }
 
 /// What a turn led to. Everything the API server answered goes back into the engine.
@@ -83,15 +87,29 @@ pub(crate) struct Done<'a> {
     pub hosts_error: Option<Error>,
     /// Hosts that were labelled in this turn.
     pub labelled: BTreeSet<Key>,
+    /// Why the Cluster that the spec refers to is not read, if it is not.
+    pub refused: Option<String>,
 }
 
 /// Carries out one turn.
 pub async fn turn(job: Job, cx: &Context) -> Outcome {
     let mut out = Outcome { key: job.want.key.clone(), compared: job.objects.clone(), ..Outcome::default() };
-    let mut done = Done { services: None, services_error: None, hosts_error: None, labelled: BTreeSet::new() };
+    let mut done =
+        Done { services: None, services_error: None, hosts_error: None, labelled: BTreeSet::new(), refused: None };
 
-    let plan = match observe::observe(&job, cx).await {
-        Ok(seen) => Some(services::plan(&want(&job, cx), &seen)),
+    let seen = match &job.no_rights {
+        Some(why) => Err(Error::Namespace {
+            namespace: out.key.namespace.clone(),
+            installation: cx.installation.namespace.clone(),
+            why: why.clone(),
+        }),
+        None => observe::observe(&job, cx).await,
+    };
+    let plan = match seen {
+        Ok((seen, refused)) => {
+            done.refused = refused;
+            Some(services::plan(&want(&job, cx), &seen))
+        }
         Err(error) => {
             done.services_error = Some(error);
             None
@@ -130,6 +148,7 @@ pub async fn turn(job: Job, cx: &Context) -> Outcome {
         match cx.writer.put_status_as(&*job.sip, &status).await {
             Ok(sip) => {
                 out.wrote = true;
+                events::tell(&job, &status, cx).await;
                 out.sip = Some(sip);
             }
             Err(error) => out.error = Some(Error::Api(error)),

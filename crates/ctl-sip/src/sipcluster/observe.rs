@@ -9,13 +9,14 @@ use io_kube::read;
 use k8s_openapi::api::core::v1::Secret;
 use plan_sip::services::{self, Credentials, Referred, Seen};
 
-use super::Job;
+use super::{Job, tenant};
 use crate::{Context, Error, cache};
 
 /// Live reads of one turn that are under way at once.
 const PARALLEL: usize = 8;
 
-pub(super) async fn observe(job: &Job, cx: &Context) -> Result<Seen, Error> {
+/// What the services need, and why the tenant's Cluster is not read, if it is refused.
+pub(super) async fn observe(job: &Job, cx: &Context) -> Result<(Seen, Option<String>), Error> {
     let names = services::names_referred(&job.sip.spec).secrets;
     let namespace = &job.want.key.namespace;
     let reads: Vec<_> = names
@@ -28,7 +29,8 @@ pub(super) async fn observe(job: &Job, cx: &Context) -> Result<Seen, Error> {
     let referred: BTreeMap<String, Referred> =
         stream::iter(reads).buffered(PARALLEL).try_filter_map(|found| async move { Ok(found) }).try_collect().await?;
     let status = job.sip.status.as_ref();
-    Ok(Seen {
+    let (tenant_kubeconfig, refused) = tenant::kubeconfig(job, cx).await?;
+    let seen = Seen {
         objects: job.objects.clone(),
         pods: pods(job, cx).await,
         templates: job.templates.clone(),
@@ -36,12 +38,13 @@ pub(super) async fn observe(job: &Job, cx: &Context) -> Result<Seen, Error> {
         credentials: credentials(job, cx).await?,
         node_ips: job.node_ips.clone(),
         published: status.and_then(|s| s.endpoints.clone()),
-        tenant_kubeconfig: None,
+        tenant_kubeconfig,
         now: (cx.now)().as_second(),
-    })
+    };
+    Ok((seen, refused))
 }
 
-async fn secret(cx: &Context, key: &Key) -> Result<Option<BTreeMap<String, std::sync::Arc<[u8]>>>, Error> {
+pub(super) async fn secret(cx: &Context, key: &Key) -> Result<Option<BTreeMap<String, std::sync::Arc<[u8]>>>, Error> {
     let found =
         read::get_as::<Secret>(cx.writer.client(), Some(&key.namespace), &key.name).await.map_err(Error::Api)?;
     Ok(found.map(cache::secret_data))

@@ -31,7 +31,7 @@ pub fn is_ready(status: &SIPClusterStatus) -> bool {
 pub(crate) fn of(sip: &SIPCluster, plan: &Plan, done: &Done<'_>, now: Timestamp) -> SIPClusterStatus {
     let old = sip.status.clone().unwrap_or_default();
     let generation = sip.metadata.generation;
-    let Done { services, services_error, hosts_error, labelled } = done;
+    let Done { services, services_error, hosts_error, labelled, refused } = done;
 
     let hosts = hosts(&old.hosts, plan, labelled);
     let unlabelled = hosts.iter().filter(|h| h.state == HostState::Chosen).count();
@@ -58,6 +58,7 @@ pub(crate) fn of(sip: &SIPCluster, plan: &Plan, done: &Done<'_>, now: Timestamp)
     says.extend([claims, service, published]);
     says.extend(notes(&plan.notes));
     says.extend(warnings(*services));
+    says.extend(refused.iter().map(|why| Says::yes("ClusterRefRefused", "ClusterRefRefused", why)));
 
     let claimed = |role: &str| {
         let found = plan.roles.iter().find(|r| r.name == role)?;
@@ -195,7 +196,7 @@ fn notes(notes: &[Note]) -> Vec<Says> {
     let mut says: Vec<Says> = Vec::new();
     for note in notes {
         let (kind, text) = note.parts();
-        if matches!(note, Note::HostLost(_) | Note::HostYielded(_) | Note::LabelsRestored(_) | Note::GivenBack(_)) {
+        if note.is_once() {
             continue;
         }
         match says.iter_mut().find(|s| s.kind == kind) {

@@ -164,6 +164,16 @@ pub enum Note {
 }
 
 impl Note {
+    /// Whether it speaks of something that happened, to be told once, rather than of a state.
+    pub fn is_once(&self) -> bool {
+        match self {
+            Self::HostLost(_) | Self::HostYielded(_) | Self::LabelsRestored(_) | Self::GivenBack(_) => true,
+            Self::SpreadViolated(_) | Self::HostUnhealthy(_) | Self::DuplicateAddress(_) | Self::SurplusInUse(_) => {
+                false
+            }
+        }
+    }
+
     /// Its kind and its text.
     pub fn parts(&self) -> (&'static str, &str) {
         match self {

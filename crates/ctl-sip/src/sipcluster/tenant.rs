@@ -1,0 +1,52 @@
+//! The kubeconfig of the tenant: from the Cluster of Cluster API that the spec refers to, if it may be read.
+
+use std::sync::Arc;
+
+use api::keys;
+use api_foreign::Cluster;
+use base::Key;
+use io_kube::{Cause, read};
+use kube::ResourceExt;
+
+use super::{Job, observe::secret};
+use crate::{Context, Error};
+
+/// The kubeconfig, and why it is refused, if it is.
+pub(super) async fn kubeconfig(job: &Job, cx: &Context) -> Result<(Option<Arc<[u8]>>, Option<String>), Error> {
+    if job.sip.spec.services.jump_host.is_empty() || job.plan.finished {
+        return Ok((None, None));
+    }
+    let own = &job.want.key;
+    let cluster = match &job.sip.spec.cluster_ref {
+        None => own.clone(),
+        Some(reference) => Key::new(reference.namespace.as_deref().unwrap_or(&own.namespace), reference.name.as_str()),
+    };
+    if cluster.namespace != own.namespace {
+        if let Some(refused) = refusal(&cluster, own, cx).await? {
+            return Ok((None, Some(refused)));
+        }
+    }
+    // Cluster API keeps it in the Secret <cluster>-kubeconfig, key `value`.
+    let data = secret(cx, &Key::new(&cluster.namespace, format!("{}-kubeconfig", cluster.name))).await?;
+    Ok((data.and_then(|mut data| data.remove("value")), None))
+}
+
+/// A Cluster in another namespace is read only if it names this SIPCluster: else anybody could read anybody's.
+async fn refusal(cluster: &Key, own: &Key, cx: &Context) -> Result<Option<String>, Error> {
+    let found = read::get_as::<Cluster>(cx.writer.client(), Some(&cluster.namespace), &cluster.name).await;
+    let annotation = match found {
+        Ok(Some(found)) => found.annotations().get(keys::CLUSTER).cloned(),
+        Ok(None) => None,
+        Err(error) if matches!(error.cause, Cause::Forbidden(_)) => {
+            return Ok(Some(format!("spec.clusterRef: Cluster {cluster} may not be read: {}", error.cause)));
+        }
+        Err(error) => return Err(Error::Api(error)),
+    };
+    let wanted = own.to_string();
+    Ok((annotation.as_ref() != Some(&wanted)).then(|| {
+        format!(
+            "spec.clusterRef: Cluster {cluster} does not name this SIPCluster; its annotation {} has to be {wanted}",
+            keys::CLUSTER
+        )
+    }))
+}
