@@ -23,11 +23,16 @@ pub fn deploy(cx: &Cx) -> Result<()> {
     into(cx, &kubectl)
 }
 
+/// Whether there is something to install.
+pub fn possible(cx: &Cx) -> bool {
+    cx.repo.join("deploy/kustomization.yaml").exists()
+}
+
 /// Installs into this cluster. Says so when there is nothing to install yet.
 pub fn into(cx: &Cx, kubectl: &Kubectl) -> Result<()> {
     cx.steps.run("deploy", |step| {
         let dir = cx.repo.join("deploy");
-        if !dir.join("kustomization.yaml").exists() {
+        if !possible(cx) {
             return Ok("deploy/ is not there yet".to_owned());
         }
         kubectl.run_on(

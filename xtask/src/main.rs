@@ -29,7 +29,7 @@ mod tenant;
 mod test;
 mod up;
 
-use std::{ffi::OsString, fs::File, path::Path, process::ExitCode};
+use std::{ffi::OsString, fs::File, path::Path, process::ExitCode, thread, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Parser, Subcommand};
@@ -138,8 +138,12 @@ fn cached() -> Result<Cx> {
 fn lock() -> Result<File> {
     context::require_root()?;
     let file = File::create(config::LOCK).with_context(|| format!("cannot write {}", config::LOCK))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(_) => bail!("another `make up` or `make down` is at work: wait until it has ended"),
+    // A program that a killed run was just starting holds the lock for a moment longer.
+    for _ in 0..20 {
+        if file.try_lock().is_ok() {
+            return Ok(file);
+        }
+        thread::sleep(Duration::from_millis(100));
     }
+    bail!("another `make up` or `make down` is at work: wait until it has ended")
 }

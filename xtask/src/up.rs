@@ -1,13 +1,17 @@
 //! From a fresh machine to a running Slipway with a tenant.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use serde_json::json;
 
 use crate::{
-    bmc, cluster,
+    bmc,
+    cluster::{self, containerd},
     config::{HOSTS, HOSTS_NAMESPACE, Host, TENANT_NAME},
     context::Cx,
     deploy, example, gobuild, hosts,
+    images::{self, Built, Image},
     kube::Kubectl,
     packages, summary,
     tenant::{self, TenantSpec},
@@ -20,12 +24,15 @@ const TENANT_HOSTS: &[Host] = HOSTS.split_at(tenant::SAMPLE_SIZE).0;
 pub fn up(cx: &Cx, base: bool) -> Result<()> {
     packages::ensure(cx)?;
     let programs = gobuild::programs(cx)?;
+    // Before the cluster starts: compiling takes all of a small machine, and health checks would fail meanwhile.
+    let built = if base { Vec::new() } else { build_images(cx)? };
     let kubectl = cluster::up(cx, &programs)?;
     if !base {
         hosts::up(cx)?;
         bmc::up(cx)?;
         sample_hosts(cx, &kubectl)?;
         tenant::start(cx, &TenantSpec { name: TENANT_NAME, hosts: TENANT_HOSTS, sans: Vec::new() })?;
+        load(cx, &kubectl, &built)?;
         deploy::into(cx, &kubectl)?;
         if example::up(cx, &kubectl)? {
             return summary::print(cx, &kubectl);
@@ -35,13 +42,50 @@ pub fn up(cx: &Cx, base: bool) -> Result<()> {
     Ok(())
 }
 
+/// The images of everything that runs in pods; none while there is nothing to deploy.
+fn build_images(cx: &Cx) -> Result<Vec<Built>> {
+    if !deploy::possible(cx) {
+        return Ok(Vec::new());
+    }
+    gobuild::dex(cx)?;
+    images::build(cx, &Image::ALL)
+}
+
+/// Gives the node the images; pods that run an older one of the same name are made anew by their controllers.
+fn load(cx: &Cx, kubectl: &Kubectl, built: &[Built]) -> Result<()> {
+    cx.steps.run("load images", |step| {
+        let mut changed = Vec::new();
+        for image in built {
+            step.note(&image.name);
+            if containerd::import(step, image)? {
+                changed.push(image.name.as_str());
+            }
+        }
+        if changed.is_empty() {
+            return Ok("all there".to_owned());
+        }
+        let pods = kubectl.json(step, "get pods --all-namespaces")?;
+        for pod in pods["items"].as_array().into_iter().flatten() {
+            let mut containers = pod["spec"]["containers"].as_array().into_iter().flatten();
+            if containers.any(|container| container["image"].as_str().is_some_and(|image| changed.contains(&image))) {
+                let field = |name: &str| pod["metadata"][name].as_str().unwrap_or_default().to_owned();
+                let line = format!("delete pod {} --namespace={} --wait=false", field("name"), field("namespace"));
+                kubectl.run(step, &line)?;
+            }
+        }
+        Ok(changed.join(", "))
+    })
+}
+
 /// Applies metal3's CRD and the sample hosts, which metal3 would have registered.
 fn sample_hosts(cx: &Cx, kubectl: &Kubectl) -> Result<()> {
     let crd = gobuild::metal3_crd(cx)?;
     cx.steps.run("BareMetalHosts", |step| {
         let apply = "apply --server-side --force-conflicts --field-manager=slipway-local-stack --filename";
         kubectl.run_on(step, apply, &crd)?;
-        kubectl.run(step, "wait --for=condition=Established --timeout=60s crd/baremetalhosts.metal3.io")?;
+        // Not `kubectl wait`: it fails on an object that has no conditions yet.
+        let line = "get crd baremetalhosts.metal3.io --output=jsonpath={.status.conditions[?(@.type==\"Established\")].status}";
+        kubectl.wait(step, "the CRD to be served", Duration::from_mins(1), line, |status| status == "True")?;
         kubectl.run_on(step, apply, &cx.repo.join("dev/sample/hosts.yaml"))?;
         let known = kubectl.json(step, &format!("get baremetalhosts --namespace={HOSTS_NAMESPACE}"))?;
         for host in HOSTS {

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -17,6 +17,7 @@ use crate::{
     config::{NODE_POD_CIDR, POD_BRIDGE, POD_CIDR, run, state},
     context::Cx,
     files,
+    images::Built,
     packages::{cni_plugins, require},
     process::{Outcome, Service, hex},
     step::{Step, command},
@@ -142,6 +143,21 @@ pub fn forget_networks() {
 pub fn has_image(step: &Step, name: &str) -> Result<bool> {
     let images = step.output(&mut ctr(&["images", "list", "--quiet"]))?;
     Ok(images.lines().any(|image| image == name))
+}
+
+/// Gives containerd an image that was built here. False if it has it already.
+pub fn import(step: &Step, image: &Built) -> Result<bool> {
+    let Built { name, archive, stamp } = image;
+    let record = state("images").join(name.replace(['/', ':'], "-"));
+    if fs::read_to_string(&record).is_ok_and(|have| have == *stamp) && has_image(step, name)? {
+        return Ok(false);
+    }
+    step.run(ctr(&["images", "import", "--base-name"]).arg(name.split(':').next().unwrap_or(name)).arg(archive))?;
+    if !has_image(step, name)? {
+        bail!("{} was imported, but holds no image called {name}", archive.display());
+    }
+    files::write(&record, stamp)?;
+    Ok(true)
 }
 
 /// The image that holds a pod's namespaces: one static program that sleeps.
