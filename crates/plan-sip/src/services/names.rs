@@ -26,6 +26,10 @@ pub fn auth(sip: &str, entry: Option<&str>) -> String {
     instance("auth", sip, entry)
 }
 
+/// Name of the container port where the sidecar of a load balancer reports: 9404, or another where the tenant's own
+/// ports cover that.
+pub const REPORT: &str = "report";
+
 /// Whether an instance name is that of a load balancer, whoever's.
 pub fn is_load_balancer(instance: &str) -> bool {
     instance.starts_with("loadbalancer-controlplane-") || instance.starts_with("loadbalancer-worker-")

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::services::{Kind, Object, Want, endpoints::Port, object::Instance};
+use crate::services::{Kind, Object, Want, endpoints::Port, names::REPORT, object::Instance};
 
 /// User and group of both containers. No image needs to know them: all they write to is an `emptyDir`.
 const USER: i64 = 65_532;
@@ -10,10 +10,8 @@ const USER: i64 = 65_532;
 const VOLUME: &str = "/etc/slipway/lb";
 /// Where sidecar and HAProxy meet.
 const SHARED: &str = "/run/haproxy";
-/// Port of the sidecar's reports, unless the tenant needs it. The container port is called [`REPORT`].
+/// Port of the sidecar's reports, unless the tenant needs it. It is found by its name, [`REPORT`].
 const REPORT_PORT: i32 = 9404;
-/// Name of the container port where the sidecar reports.
-pub(super) const REPORT: &str = "report";
 /// Seconds a pod that ends leaves to the connections it has.
 const GRACE: i64 = 60;
 
@@ -21,7 +19,8 @@ const GRACE: i64 = 60;
 ///
 /// `SLIPWAY_LISTEN` is the address of the built-in templates' `bind`: all of IPv6 and IPv4, or of IPv4 alone where the
 /// kernel has no IPv6. HAProxy makes room for as many connections as it may have open files, which may be a thousand
-/// million here. Its standard error goes to a file, because only there it says why it refuses a configuration; the
+/// million here; the built-in templates give no `maxconn`, because one beyond the limit of open files keeps HAProxy from
+/// starting. Its standard error goes to a file, because only there it says why it refuses a configuration; the
 /// sidecar passes it on. `exec` makes it process 1.
 const START: &str = "\
 [ ! -e /proc/net/if_inet6 ] || export SLIPWAY_LISTEN='[::]'
