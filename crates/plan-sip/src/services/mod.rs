@@ -6,7 +6,9 @@
 //!  objects that are there, pods and their reports ─────────────┘
 //! ```
 
-mod auth;
+pub mod auth;
+#[cfg(test)]
+mod carried_out;
 mod diff;
 mod endpoints;
 mod jumphost;
@@ -116,3 +118,6 @@ fn unavailable(object: &Object, seen: &Seen, entries: &BTreeMap<String, String>)
     let entry = entries.get(&object.name).unwrap_or(&object.name).clone();
     Some(Problem { waiting: true, entry, message })
 }
+
+#[cfg(test)]
+mod tests;

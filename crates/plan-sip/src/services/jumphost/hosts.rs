@@ -40,9 +40,10 @@ pub(super) fn of<'a>(backends: &'a [Backend], entry: &JumpHost) -> Vec<Host<'a>>
         .into_iter()
         .filter(|(key, _)| is_host_name(&key.name) && is_host_name(&key.namespace))
         .map(|(key, backend)| Host {
-            name: match doubled.contains(key.name.as_str()) {
-                true => format!("{}.{}", key.name, key.namespace),
-                false => key.name.clone(),
+            name: if doubled.contains(key.name.as_str()) {
+                format!("{}.{}", key.name, key.namespace)
+            } else {
+                key.name.clone()
             },
             address: address(backend, entry.common.node_interface_id.as_deref()),
             backend,
@@ -122,11 +123,11 @@ fn without_login(url: &str) -> Cow<'_, str> {
 pub(super) fn ssh_config<'a>(hosts: &[Host<'_>], keys: impl Iterator<Item = &'a str>) -> String {
     let mut text = "Host *\n".to_owned();
     for key in keys.filter(|key| is_key_name(key)) {
-        text += &format!("  IdentityFile {}/{key}\n", super::PRIVATE_KEYS);
+        text.extend(["  IdentityFile ", super::PRIVATE_KEYS, "/", key, "\n"]);
     }
     for host in hosts {
         if let Some(address) = host.address {
-            text += &format!("\nHost {}\n  HostName {address}\n", host.name);
+            text.extend(["\nHost ", &host.name, "\n  HostName ", &address.to_string(), "\n"]);
         }
     }
     text

@@ -47,8 +47,9 @@ const SSH: u16 = 2222;
 const PRIVATE_KEYS: &str = "/etc/opt/sip/ssh-private-keys";
 /// Seconds that a pod which is being replaced waits for its sessions to end.
 const PATIENCE: u32 = 3600;
-/// The key without which a Secret of host keys is made anew.
-pub(super) const HOST_KEY: &str = "ssh_host_ed25519_key";
+/// The key of a Secret of host keys without which it is made anew. sshd also takes `ssh_host_ecdsa_key` and
+/// `ssh_host_rsa_key` from there.
+pub(crate) const HOST_KEY: &str = "ssh_host_ed25519_key";
 
 /// What the jump hosts of the spec need.
 pub(crate) fn desired(want: &Want<'_>, seen: &Seen) -> Part {
@@ -156,7 +157,7 @@ impl<'a> Desk<'a> {
         let mut accepted = String::new();
         for (line, text) in spec.ssh_authorized_keys.iter().enumerate() {
             match authorized_keys::line(text) {
-                Ok(key) => accepted += &format!("{key}\n"),
+                Ok(key) => accepted.extend([key.as_str(), "\n"]),
                 Err(why) => {
                     let message = format!("{field}.sshAuthorizedKeys[{line}] {why}; the other keys are in use");
                     part.problems.push(self.problem(false, message));
@@ -183,17 +184,14 @@ impl<'a> Desk<'a> {
     fn deployment(&self, part: &mut Part) {
         let Self { want, spec, instance, field, .. } = self;
         let given = |image: &'a str| Some(image).filter(|image| !image.is_empty());
-        match given(&spec.common.image).or(given(&want.installation.jump_host_image)) {
-            Some(image) => {
-                let hosts = hosts::of(&want.backends, spec);
-                part.objects.push(deployment::of(want, instance, spec, image, &hosts));
-            }
-            None => {
-                let message = format!("{field}.image is empty, and the installation has no default for jump hosts");
-                part.problems.push(self.problem(false, message));
-                part.keep.insert((Kind::Deployment, instance.name.clone()));
-                part.unfinished = true;
-            }
+        if let Some(image) = given(&spec.common.image).or(given(&want.installation.jump_host_image)) {
+            let hosts = hosts::of(&want.backends, spec);
+            part.objects.push(deployment::of(want, instance, spec, image, &hosts));
+        } else {
+            let message = format!("{field}.image is empty, and the installation has no default for jump hosts");
+            part.problems.push(self.problem(false, message));
+            part.keep.insert((Kind::Deployment, instance.name.clone()));
+            part.unfinished = true;
         }
     }
 

@@ -34,7 +34,8 @@ pub(super) fn environment(variables: &BTreeMap<String, String>) -> String {
         .iter()
         .filter(|(name, value)| is_name(name) && !value.contains('\0'))
         .map(|(name, value)| format!("export {name}='{}'\n", value.replace('\'', r"'\''")))
-        .collect()
+        .collect::<Vec<_>>()
+        .concat()
 }
 
 #[cfg(test)]

@@ -11,7 +11,11 @@ use base::Key;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::super::{Backend, Credentials, Facts, Installation, Kind, Owned, Plan, Referred, Seen, Step, Want, plan};
+use super::super::{
+    Backend, Credentials, Facts, Installation, Kind, Plan, Referred, Seen, Step, Want,
+    carried_out::{after, decoded, made},
+    plan,
+};
 
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILM+rvN+ot98qgEN796jTiQfZfG1KaT0PtFDJ/XFSqti ann@desk";
 
@@ -67,79 +71,26 @@ fn with_keys() -> Seen {
     }
 }
 
-/// The object of this kind and name that a plan creates or updates.
-fn made(plan: &Plan, kind: Kind, name: &str) -> Option<Value> {
-    plan.steps.iter().find_map(|step| match step {
-        Step::Create(object) | Step::Update { object, .. } if (object.kind, object.name.as_str()) == (kind, name) => {
-            Some(object.body.clone())
-        }
-        _ => None,
-    })
-}
-
 fn secret_text(plan: &Plan, key: &str) -> String {
     let body = made(plan, Kind::Secret, "jumphost-default").expect("the Secret is made");
     let bytes: k8s_openapi::ByteString = serde_json::from_value(body["data"][key].clone()).expect("base64");
     String::from_utf8(bytes.0).expect("text")
 }
 
-/// What is there once a plan is carried out, as the API server would tell it.
-fn after(mut seen: Seen, plan: &Plan) -> Seen {
-    for step in &plan.steps {
-        match step {
-            Step::Create(object) | Step::Update { object, .. } | Step::MakeHostKeys { object } => {
-                let facts = match (step, object.kind) {
-                    (Step::MakeHostKeys { .. }, _) => {
-                        Facts::Secret { data: BTreeMap::from([(super::HOST_KEY.to_owned(), Arc::from(*b"host key"))]) }
-                    }
-                    (_, Kind::Secret) => Facts::Secret { data: decoded(&object.body["data"]) },
-                    (_, Kind::Deployment) => Facts::Deployment { available: true, message: String::new() },
-                    (_, Kind::Service) => {
-                        Facts::Service { cluster_ip: "10.96.0.9".to_owned(), node_ports: vec![30000], ingress: None }
-                    }
-                    _ => Facts::None,
-                };
-                let label = |key: &str| object.body["metadata"]["labels"][key].as_str().map(str::to_owned);
-                let owned = Owned {
-                    uid: object.name.clone(),
-                    resource_version: "1".to_owned(),
-                    owner_name: label(api::keys::OWNER_NAME),
-                    owner_uid: label(api::keys::OWNER_UID),
-                    applied: object.applied().map(str::to_owned),
-                    live: Some(Arc::new(object.body.clone())),
-                    facts,
-                };
-                seen.objects.insert((object.kind, object.name.clone()), owned);
-            }
-            Step::Delete { kind, name, .. } => {
-                seen.objects.remove(&(*kind, name.clone()));
-            }
-            Step::MakeCertificate { .. } | Step::AnnotatePod { .. } | Step::DeletePod { .. } => {
-                panic!("a jump host needs no {step:?}")
-            }
-        }
-    }
-    seen.published = Some(plan.endpoints.clone());
-    seen
-}
-
-fn decoded(data: &Value) -> BTreeMap<String, Arc<[u8]>> {
-    let data: BTreeMap<String, k8s_openapi::ByteString> = serde_json::from_value(data.clone()).expect("base64");
-    data.into_iter().map(|(key, bytes)| (key, Arc::from(bytes.0))).collect()
-}
-
 #[test]
 fn the_objects_are_those_of_the_golden_file() {
     let (spec, installation) = (spec(), installation());
     let plan = plan(&want(&spec, &installation, vec![host(1), host(2)]), &with_keys());
-    let bodies: Vec<Value> = plan
+    let mut objects: Vec<_> = plan
         .steps
         .iter()
         .map(|step| match step {
-            Step::Create(object) | Step::MakeHostKeys { object } => readable(object.body.clone()),
+            Step::Create(object) | Step::MakeHostKeys { object } => object,
             other => panic!("{other:?}"),
         })
         .collect();
+    objects.sort_by_key(|object| (object.kind, &object.name));
+    let bodies: Vec<Value> = objects.into_iter().map(|object| readable(object.body.clone())).collect();
     assert_eq!(serde_json::to_string_pretty(&bodies).unwrap() + "\n", include_str!("golden.json"));
 }
 

@@ -1,0 +1,103 @@
+//! The pod of a provider, and the volume with what it may not forget.
+
+use api::sipcluster::Auth;
+use serde_json::{Value, json};
+
+use super::{
+    super::{
+        Kind, Object, Want,
+        object::{Instance, sha256},
+    },
+    config::{DATA, DOLLAR, PORT, TLS},
+};
+
+/// The user of Dex's images.
+const USER: u32 = 1001;
+/// What that user reads by its group, and nobody writes.
+const PRIVATE: u32 = 0o440;
+/// Annotation on the pod: changes when Dex has to read its files again, which it does only when it starts.
+const FILES: &str = "sip.airshipit.org/dex-files";
+
+/// A digest of configuration and certificate. The private key is in it, so that it tells nothing of the passwords in
+/// the configuration to those who may see pods and not Secrets.
+pub(super) fn digest(config: &str, certificate: &[u8], private_key: &[u8]) -> String {
+    sha256(&format!("{private_key:?}\n{certificate:?}\n{config}"))
+}
+
+/// The claim on the volume. Any volume of 64 MiB will do, also one that an administrator made by hand.
+pub(super) fn claim(want: &Want<'_>, instance: &Instance) -> Object {
+    let spec = json!({ "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "64Mi" } } });
+    instance.object(want, Kind::PersistentVolumeClaim, &format!("{}-data", instance.name), json!({ "spec": spec }))
+}
+
+/// The Deployment. One pod, and the old one ends before the new one starts: they share a file of SQLite.
+pub(super) fn of(want: &Want<'_>, instance: &Instance, spec: &Auth, image: &str, files: &str) -> Object {
+    let name = &instance.name;
+    let probe = |period: u32, failures: u32| {
+        json!({
+            "httpGet": { "path": "/dex/healthz", "port": "https", "scheme": "HTTPS" },
+            "periodSeconds": period,
+            "failureThreshold": failures,
+            "timeoutSeconds": 5,
+        })
+    };
+    let container = json!({
+        "name": "dex",
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        // Not the image's entry point: that of Dex's own images takes the configuration for a template.
+        "command": ["dex", "serve", "/etc/dex/config/config.yaml"],
+        "env": [{ "name": DOLLAR, "value": "$" }],
+        "ports": [{ "name": "https", "containerPort": PORT, "protocol": "TCP" }],
+        "readinessProbe": probe(5, 3),
+        "livenessProbe": probe(20, 6),
+        "resources": { "requests": { "cpu": "10m", "memory": "32Mi" } },
+        "securityContext": {
+            "allowPrivilegeEscalation": false,
+            "capabilities": { "drop": ["ALL"] },
+            "readOnlyRootFilesystem": true,
+        },
+        "volumeMounts": [
+            { "name": "config", "mountPath": "/etc/dex/config", "readOnly": true },
+            { "name": "tls", "mountPath": TLS, "readOnly": true },
+            { "name": "data", "mountPath": DATA },
+            { "name": "tmp", "mountPath": "/tmp" },
+        ],
+    });
+    let item = |key: &str| json!({ "key": key, "path": key });
+    let secret = |volume: &str, suffix: &str, keys: &[&str]| {
+        json!({ "name": volume, "secret": {
+            "secretName": format!("{name}-{suffix}"),
+            "defaultMode": PRIVATE,
+            "items": keys.iter().map(|key| item(key)).collect::<Vec<Value>>(),
+        } })
+    };
+    let pod = json!({
+        "automountServiceAccountToken": false,
+        "enableServiceLinks": false,
+        "nodeSelector": spec.common.node_labels,
+        "securityContext": {
+            "runAsNonRoot": true,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "fsGroup": USER,
+            "fsGroupChangePolicy": "OnRootMismatch",
+            "seccompProfile": { "type": "RuntimeDefault" },
+        },
+        "containers": [container],
+        "volumes": [
+            secret("config", "config", &["config.yaml"]),
+            // The certificate alone: the key of our CA, in the same Secret, is nothing to Dex.
+            secret("tls", "tls", &[super::certificate::CERTIFICATE, super::certificate::PRIVATE_KEY]),
+            { "name": "data", "persistentVolumeClaim": { "claimName": format!("{name}-data") } },
+            { "name": "tmp", "emptyDir": { "sizeLimit": "64Mi" } },
+        ],
+    });
+    let content = json!({
+        "replicas": 1,
+        "selector": { "matchLabels": instance.selector() },
+        "strategy": { "type": "Recreate" },
+        "template": { "metadata": { "labels": instance.selector(), "annotations": { FILES: files } }, "spec": pod },
+    });
+    instance.object(want, Kind::Deployment, name, json!({ "spec": content }))
+}
