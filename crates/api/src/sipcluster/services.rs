@@ -16,13 +16,20 @@ use serde::{Deserialize, Serialize};
     validation = Rule::new("!has(self.loadBalancerWorker) || !has(self.jumpHost) || self.loadBalancerWorker.all(w, self.jumpHost.all(e, e.nodePort < w.nodePortRange.start || e.nodePort > w.nodePortRange.end))")
         .message("a nodePort of jumpHost lies in a range of loadBalancerWorker"),
     validation = Rule::new("!has(self.loadBalancerWorker) || !has(self.auth) || self.loadBalancerWorker.all(w, self.auth.all(e, e.nodePort < w.nodePortRange.start || e.nodePort > w.nodePortRange.end))")
-        .message("a nodePort of auth lies in a range of loadBalancerWorker")
+        .message("a nodePort of auth lies in a range of loadBalancerWorker"),
+    validation = Rule::new("!has(self.loadBalancerControlPlane) || !has(self.jumpHost) || self.loadBalancerControlPlane.all(a, a.nodePort == 0 || self.jumpHost.all(b, b.nodePort != a.nodePort))")
+        .message("loadBalancerControlPlane and jumpHost have the same nodePort"),
+    validation = Rule::new("!has(self.loadBalancerControlPlane) || !has(self.auth) || self.loadBalancerControlPlane.all(a, a.nodePort == 0 || self.auth.all(b, b.nodePort != a.nodePort))")
+        .message("loadBalancerControlPlane and auth have the same nodePort"),
+    validation = Rule::new("!has(self.jumpHost) || !has(self.auth) || self.jumpHost.all(a, a.nodePort == 0 || self.auth.all(b, b.nodePort != a.nodePort))")
+        .message("jumpHost and auth have the same nodePort")
 )]
 pub struct Services {
     /// In front of the tenant's API servers: port 6443 to the hosts of role ControlPlane.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     #[x_kube(validation = Rule::new("self.all(a, self.exists_one(b, (has(a.name) ? a.name : '') == (has(b.name) ? b.name : '')))").message("entries need distinct names (one may have none)"))]
+    #[x_kube(validation = Rule::new("self.all(a, a.nodePort == 0 || self.exists_one(b, b.nodePort == a.nodePort))").message("two entries have the same nodePort"))]
     pub load_balancer_control_plane: Vec<LoadBalancerControlPlane>,
 
     /// In front of the tenant's node ports: a range of ports to the hosts of role Worker.
@@ -35,12 +42,14 @@ pub struct Services {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     #[x_kube(validation = Rule::new("self.all(a, self.exists_one(b, (has(a.name) ? a.name : '') == (has(b.name) ? b.name : '')))").message("entries need distinct names (one may have none)"))]
+    #[x_kube(validation = Rule::new("self.all(a, a.nodePort == 0 || self.exists_one(b, b.nodePort == a.nodePort))").message("two entries have the same nodePort"))]
     pub jump_host: Vec<JumpHost>,
 
     /// The tenant's OIDC provider (Dex).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     #[x_kube(validation = Rule::new("self.all(a, self.exists_one(b, (has(a.name) ? a.name : '') == (has(b.name) ? b.name : '')))").message("entries need distinct names (one may have none)"))]
+    #[x_kube(validation = Rule::new("self.all(a, a.nodePort == 0 || self.exists_one(b, b.nodePort == a.nodePort))").message("two entries have the same nodePort"))]
     pub auth: Vec<Auth>,
 }
 
@@ -56,7 +65,7 @@ pub struct Common {
     pub name: Option<String>,
 
     /// Container image. Empty: the installation's default.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 512))]
     pub image: String,
 
@@ -91,7 +100,8 @@ pub struct Common {
     pub replicas: Option<i32>,
 }
 
-/// How a service is reached.
+/// How a service is reached. `NodePort`, the default: a port on every node of the base cluster. `LoadBalancer`: an
+/// address that a load-balancer controller of the base cluster hands out. `ClusterIP`: inside the base cluster only.
 #[derive(schemars::JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServiceType {
     /// A port on every node of the base cluster.
@@ -205,8 +215,8 @@ pub struct Auth {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub clients: Vec<AuthClient>,
-    /// Secret in this namespace whose keys are the e-mail addresses of local users and whose values are bcrypt hashes
-    /// of their passwords.
+    /// Secret in this namespace with the local users: each value holds lines `<e-mail>:<bcrypt hash>`, as
+    /// `htpasswd -nB` prints them, or a bcrypt hash alone, and then its key is the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub passwords_secret: Option<String>,
