@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
+    os::unix::fs::FileTypeExt,
     path::Path,
 };
 
@@ -112,14 +113,14 @@ impl Before {
     }
 }
 
-/// Removes a folder if nothing but dead sockets, dangling links and such folders is in it.
+/// Removes a folder if nothing but dead sockets, dangling links, empty files (locks) and such folders is in it.
 fn empty_tree(dir: &Path) {
     let Ok(entries) = fs::read_dir(dir) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
         let Ok(data) = fs::symlink_metadata(&path) else { continue };
         if data.is_dir() {
             empty_tree(&path);
-        } else if !path.exists() || std::os::unix::fs::FileTypeExt::is_socket(&data.file_type()) {
+        } else if !path.exists() || data.file_type().is_socket() || data.is_file() && data.len() == 0 {
             // What cannot be removed keeps its folder, which is all we want here.
             let _ = fs::remove_file(&path);
         }

@@ -22,8 +22,7 @@ pub struct Cx {
 impl Cx {
     /// The context of a command whose steps log to `logs`, a path inside the cache if relative.
     pub fn new(logs: &Path) -> Result<Self> {
-        let repo = repo()?;
-        let cache = repo.join("target/dev");
+        let (repo, cache) = (repo()?, cache()?);
         let logs = cache.join(logs);
         Ok(Self { steps: Steps::new(logs)?, repo, cache })
     }
@@ -32,6 +31,11 @@ impl Cx {
     pub fn kubeconfig(&self) -> PathBuf {
         self.repo.join(".slipway/kubeconfig")
     }
+}
+
+/// What was built from elsewhere, kept by `down`.
+pub fn cache() -> Result<PathBuf> {
+    Ok(repo()?.join("target/dev"))
 }
 
 fn repo() -> Result<PathBuf> {

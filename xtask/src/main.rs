@@ -8,6 +8,7 @@ mod config;
 mod context;
 mod deploy;
 mod down;
+mod egress;
 mod example;
 mod files;
 mod firewall;
@@ -82,7 +83,8 @@ enum Task {
 }
 
 fn main() -> ExitCode {
-    match run(Args::parse().task) {
+    let args = Args::parse();
+    match context::cache().and_then(|cache| egress::adopt(&cache)).and_then(|()| run(args.task)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("\nxtask: {error:#}");
