@@ -191,17 +191,16 @@ pub(super) fn explain(
         placed.grow_and_insert(part.slots[*item as usize]);
     }
     let mine: BTreeSet<usize> = outcome.items[at].iter().map(|item| part.slots[*item as usize]).collect();
-    let spare: Vec<usize> = view.free.iter().copied().filter(|slot| !placed.contains(*slot)).collect();
-    let levels: Vec<LevelNow<'_>> =
-        (0..view.levels.len()).map(|level| LevelNow::new(fleet, view, level, &mine)).collect();
-    let binding: Vec<&LevelNow<'_>> = levels.iter().filter(|level| level.keeps_out(&spare)).collect();
+    let others: Vec<usize> = view.free.iter().copied().filter(|slot| !mine.contains(slot)).collect();
+    let levels = (0..view.levels.len()).map(|level| LevelNow::new(fleet, view, level, &mine));
+    let binding: Vec<LevelNow<'_>> = levels.filter(|level| level.keeps_out(&others)).collect();
     explanation.levels = binding.iter().map(|level| level.report(fleet, view)).collect();
     explanation.rivals = rivals(roles, part, outcome, at);
     if view.levels.iter().all(|level| level.level.max_per_domain > 0) {
         let more = view.role.need - outcome.found[at];
         let levels = view.levels.iter().map(|level| level.level.clone()).collect();
         let least = part.roles.len() == 1 || choose::nests(part);
-        let spare: BTreeSet<usize> = spare.into_iter().collect();
+        let spare: BTreeSet<usize> = others.into_iter().filter(|slot| !placed.contains(*slot)).collect();
         let places = binding.iter().flat_map(|level| places(fleet, roles, part, at, level, &spare, more)).collect();
         explanation.remedy = Some(Remedy { more, least, levels, places });
     }
@@ -290,9 +289,9 @@ impl<'a> LevelNow<'a> {
         self.held[domain as usize] >= self.max
     }
 
-    /// Whether a host that is left over is in a domain without room.
-    fn keeps_out(&self, spare: &[usize]) -> bool {
-        spare.iter().map(|slot| self.topology.domain_of(*slot)).any(|domain| domain != NOWHERE && self.is_full(domain))
+    /// Whether one of these hosts is in a domain without room.
+    fn keeps_out(&self, hosts: &[usize]) -> bool {
+        hosts.iter().map(|slot| self.topology.domain_of(*slot)).any(|domain| domain != NOWHERE && self.is_full(domain))
     }
 
     fn report(&self, fleet: &Fleet, view: &RoleView<'_>) -> LevelReport {

@@ -294,3 +294,56 @@ fn drop_unused<K: Ord + Clone, V>(entries: &mut BTreeMap<K, V>, kept: usize, tur
         entries.remove(&key);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::placement::{Level, Role};
+    use std::collections::BTreeSet;
+
+    fn asks(selector: Selector, key: &str) -> Request {
+        let levels = vec![Level { key: key.to_owned(), max_per_domain: 1 }];
+        let role = Role { selector, levels, need: 1, owned: Vec::new() };
+        Request {
+            cluster: Key::new("a", "b"),
+            namespaces: Namespaces::All,
+            exclude: BTreeSet::new(),
+            roles: BTreeMap::from([("Worker".to_owned(), role)]),
+        }
+    }
+
+    #[test]
+    fn nothing_is_kept_of_hosts_that_are_gone() {
+        let mut fleet = Fleet::new();
+        let key = |number: u32| Key::new(format!("namespace-{}", number % 3), format!("n{number}"));
+        for round in 0..3_u32 {
+            for number in 0..20 {
+                let labels = BTreeMap::from([("rack".to_owned(), format!("r{number}-{round}"))]);
+                fleet.insert(Host { key: key(number), labels, standing: Standing::Candidate });
+            }
+            fleet.prepare(&asks(Selector::everything(), "rack"));
+            assert_eq!(
+                (fleet.len(), fleet.slots.len(), fleet.topology("rack").len()),
+                (20, 20, 20),
+                "slots are used again"
+            );
+        }
+        for number in 0..20 {
+            assert!(fleet.remove(&key(number)));
+        }
+        assert!(fleet.is_empty() && fleet.namespaces.is_empty());
+        assert_eq!((fleet.names.len(), fleet.free.count_ones(..)), (0, 0));
+        assert!(fleet.matching(&Selector::everything()).is_clear());
+    }
+
+    #[test]
+    fn what_nobody_asks_for_any_more_is_dropped() {
+        let mut fleet = Fleet::new();
+        for number in 0..2 * SELECTORS_KEPT {
+            fleet.prepare(&asks(Selector::everything(), "rack"));
+            fleet.prepare(&asks(Selector::labels([("pool", number.to_string())]), &format!("key-{number}")));
+        }
+        assert_eq!((fleet.selectors.len(), fleet.topologies.len()), (SELECTORS_KEPT, TOPOLOGIES_KEPT));
+        assert!(fleet.selectors.contains_key(&Selector::everything()), "what is asked for often stays");
+    }
+}
