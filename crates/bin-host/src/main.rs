@@ -7,6 +7,7 @@ mod redfish;
 
 use std::{path::PathBuf, process::ExitCode};
 
+use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
 use crate::{
@@ -92,7 +93,8 @@ async fn run(Cli { hosts, ca, proxy, command }: Cli) -> anyhow::Result<ExitCode>
     };
     let system = System::open(hosts.find(&name)?, &connection).await?;
     println!("{name}: {} is {}", system.url(), system.power());
-    match power::choose(action, force, system.power(), &system.reset_types().await?)? {
+    let kind = power::choose(action, force, system.power(), &system.reset_types().await?);
+    match kind.with_context(|| name.clone())? {
         None => println!("{name}: nothing to do"),
         Some(kind) => {
             system.reset(kind).await?;
