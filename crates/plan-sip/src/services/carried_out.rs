@@ -85,7 +85,7 @@ fn service(body: &Value) -> Facts {
     let allocated =
         |port: &Value| port["nodePort"].as_i64().map_or(ALLOCATED, |port| i32::try_from(port).expect("a port"));
     Facts::Service {
-        cluster_ip: "10.96.0.9".to_owned(),
+        cluster_ip: body["spec"]["clusterIP"].as_str().unwrap_or("10.96.0.9").to_owned(),
         node_ports: ports.iter().map(allocated).collect(),
         ingress: None,
     }

@@ -124,8 +124,18 @@ proptest! {
     #[test]
     fn a_carried_out_plan_leaves_nothing_to_do(tenant in tenant(), seen in seen()) {
         let done = after(seen.clone(), &tenant.plan(&seen));
-        let rest = tenant.plan(&done);
+        let rest = tenant.plan(&Seen { published: seen.published, ..done });
         prop_assert!(rest.steps.is_empty(), "{rest}");
+    }
+
+    #[test]
+    fn what_is_published_brings_one_more_change_at_most(tenant in tenant(), seen in seen()) {
+        let made = after(seen.clone(), &tenant.plan(&seen));
+        let published = after(made.clone(), &tenant.plan(&made));
+        let pinned = after(published.clone(), &tenant.plan(&published));
+        let rest = tenant.plan(&pinned);
+        prop_assert!(rest.steps.is_empty(), "{rest}");
+        prop_assert_eq!(Some(rest.endpoints), pinned.published);
     }
 
     #[test]

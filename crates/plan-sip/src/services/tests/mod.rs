@@ -10,7 +10,7 @@ mod reached;
 use std::{collections::BTreeMap, sync::Arc};
 
 use api::{
-    keys::{APPLIED, CONTROL_PLANE, OWNER_NAME, OWNER_UID, WORKER},
+    keys::{CONTROL_PLANE, OWNER_UID, WORKER},
     sipcluster::{LoadBalancerControlPlane, LoadBalancerWorker, NodePortRange, SIPClusterSpec},
 };
 use base::Key;
@@ -18,7 +18,8 @@ use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
 use super::{
-    Backend, CustomTemplate, Facts, Installation, Kind, Object, Owned, Plan, Pod, Report, Seen, Step, Want, plan,
+    Backend, CustomTemplate, Facts, Installation, Kind, Object, Owned, Plan, Pod, Report, Seen, Step, Want,
+    carried_out, plan,
 };
 
 /// Name of the control-plane load balancer of [`Tenant::new`].
@@ -106,11 +107,8 @@ impl Tenant {
 
     /// What is there once everything is as asked, and published.
     fn settled(&self) -> Seen {
-        let mut seen = before();
-        let first = self.plan(&seen);
-        seen = after(seen, &first);
-        seen.published = Some(self.plan(&seen).endpoints);
-        seen
+        let made = after(before(), &self.plan(&before()));
+        after(made.clone(), &self.plan(&made))
     }
 }
 
@@ -157,67 +155,28 @@ fn checksums(seen: &Seen, secret: &str) -> (String, Option<String>) {
     (meta["accepted"].as_str().expect("a checksum").to_owned(), meta["candidate"].as_str().map(str::to_owned))
 }
 
-/// What `seen` becomes once `plan` is carried out, as the API server and the other controllers would have it.
-fn after(mut seen: Seen, plan: &Plan) -> Seen {
+/// What `seen` becomes once `plan` is carried out: each change as the API server allows it, and with what others add.
+fn after(seen: Seen, plan: &Plan) -> Seen {
     for step in &plan.steps {
         match step {
-            Step::Create(object) | Step::MakeHostKeys { object } | Step::MakeCertificate { object, .. } => {
-                let key = (object.kind, object.name.clone());
-                assert!(!seen.objects.contains_key(&key), "{object:?} is created a second time");
-                seen.objects.insert(key, live(object, None));
+            Step::Create(object) => assert!(!seen.objects.contains_key(&(object.kind, object.name.clone())), "{step}"),
+            Step::Update { object: Object { kind, name, .. }, uid, resource_version, whole: _ }
+            | Step::Delete { kind, name, uid, resource_version } => {
+                let there = seen.objects.get(&(*kind, name.clone())).expect("what is changed is there");
+                assert_eq!((uid, resource_version), (&there.uid, &there.resource_version), "{step}");
             }
-            Step::Update { object, uid, resource_version, whole: _ } => {
-                let key = (object.kind, object.name.clone());
-                let before = seen.objects.remove(&key).expect("what is updated is there");
-                assert_eq!((uid, resource_version), (&before.uid, &before.resource_version));
-                seen.objects.insert(key, live(object, Some(&before)));
+            Step::MakeHostKeys { .. } | Step::MakeCertificate { .. } => {}
+            Step::AnnotatePod { name, uid, .. } | Step::DeletePod { name, uid, .. } => {
+                assert!(seen.pods.iter().any(|pod| pod.name == *name && pod.uid == *uid), "{step}");
             }
-            Step::Delete { kind, name, uid, resource_version } => {
-                let gone = seen.objects.remove(&(*kind, name.clone())).expect("what is deleted is there");
-                assert_eq!((uid, resource_version), (&gone.uid, &gone.resource_version));
-            }
-            Step::AnnotatePod { name, wanted, .. } => {
-                let pod = seen.pods.iter_mut().find(|pod| pod.name == *name).expect("the pod is there");
-                pod.wanted = Some(wanted.clone());
-            }
-            Step::DeletePod { name, .. } => seen.pods.retain(|pod| pod.name != *name),
         }
+    }
+    let mut seen = carried_out::after(seen, plan);
+    for live in seen.objects.values_mut().filter_map(|owned| owned.live.as_mut()) {
+        let mut body = (**live).clone();
+        body["metadata"]["uid"] = json!("filled in");
+        body["metadata"]["annotations"]["example.org/note"] = json!("somebody else's");
+        *live = Arc::new(body);
     }
     seen
-}
-
-/// An object as it is read back: with what the API server fills in, and what others add.
-fn live(object: &Object, before: Option<&Owned>) -> Owned {
-    let mut body = object.body.clone();
-    body["metadata"]["uid"] = json!("filled in");
-    body["metadata"]["annotations"]["example.org/note"] = json!("somebody else's");
-    let label = |key: &str| body["metadata"]["labels"][key].as_str().map(str::to_owned);
-    let facts = match object.kind {
-        Kind::Service => {
-            let ports = body["spec"]["ports"].as_array().expect("a Service has ports");
-            let asked = |port: &Value| port["nodePort"].as_i64().map(|port| i32::try_from(port).expect("a port"));
-            let node_ports = ports.iter().zip(31_000..).map(|(port, free)| asked(port).unwrap_or(free)).collect();
-            let cluster_ip = body["spec"]["clusterIP"].as_str().unwrap_or("10.96.0.7").to_owned();
-            Facts::Service { cluster_ip, node_ports, ingress: None }
-        }
-        Kind::Deployment => Facts::Deployment { available: true, message: String::new() },
-        Kind::Secret => {
-            let data = body["data"].as_object().into_iter().flatten().map(|(key, value)| {
-                let ByteString(bytes) = serde_json::from_value(value.clone()).expect("base64");
-                (key.clone(), Arc::from(bytes))
-            });
-            Facts::Secret { data: data.collect() }
-        }
-        Kind::ConfigMap | Kind::PersistentVolumeClaim | Kind::PodDisruptionBudget | Kind::NetworkPolicy => Facts::None,
-    };
-    let version: u64 = before.map_or(0, |before| before.resource_version.parse().expect("a number"));
-    Owned {
-        uid: before.map_or_else(|| format!("uid of {}", object.name), |before| before.uid.clone()),
-        resource_version: (version + 1).to_string(),
-        owner_name: label(OWNER_NAME),
-        owner_uid: label(OWNER_UID),
-        applied: body["metadata"]["annotations"][APPLIED].as_str().map(str::to_owned),
-        live: Some(Arc::new(body)),
-        facts,
-    }
 }
