@@ -155,20 +155,16 @@ impl<'a> Seating<'a> {
     fn split(&self, sorter: &mut Sorter) {
         for (level, cell_of) in self.view.levels.iter().zip(&self.cell_of) {
             sorter.split(|item| match self.member_of[item] {
-                NOWHERE => u64::MAX,
-                member => cell_of[level.domains[member as usize] as usize] as u64,
+                NOWHERE => u128::MAX,
+                member => cell_of[level.domains[member as usize] as usize] as u128,
             });
         }
         sorter.split(|item| match self.member_of[item] {
-            NOWHERE => u64::MAX,
+            NOWHERE => u128::MAX,
             member => {
-                let Cost { spread, scarce, .. } = self.cost(member);
-                spread.cast_unsigned() << 40 | scarce.cast_unsigned()
+                let Cost { spread, scarce, taken } = self.cost(member);
+                [spread, scarce, taken].iter().fold(0, |key, part| key << 42 | u128::from(part.cast_unsigned()))
             }
-        });
-        sorter.split(|item| match self.member_of[item] {
-            NOWHERE => u64::MAX,
-            member => self.cost(member).taken.cast_unsigned(),
         });
     }
 
@@ -206,7 +202,7 @@ impl<'a> Seating<'a> {
 struct Sorter {
     class: Vec<u32>,
     classes: usize,
-    known: HashMap<(u32, u64), u32, BuildHasherDefault<Mix>>,
+    known: HashMap<(u32, u128), u32, BuildHasherDefault<Mix>>,
 }
 
 impl Sorter {
@@ -214,7 +210,7 @@ impl Sorter {
         Self { class: vec![0; items], classes: usize::from(items > 0), known: HashMap::default() }
     }
 
-    fn split(&mut self, feature: impl Fn(usize) -> u64) {
+    fn split(&mut self, feature: impl Fn(usize) -> u128) {
         self.known.clear();
         let mut last = None;
         for (item, class) in self.class.iter_mut().enumerate() {
@@ -250,6 +246,12 @@ impl Hasher for Mix {
 
     fn write_u32(&mut self, word: u32) {
         self.write_u64(u64::from(word));
+    }
+
+    fn write_u128(&mut self, word: u128) {
+        for half in [word, word >> 64] {
+            self.write_u64(u64::try_from(half & u128::from(u64::MAX)).unwrap_or_default());
+        }
     }
 
     fn write_u64(&mut self, word: u64) {
