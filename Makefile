@@ -20,7 +20,10 @@ deploy: ## Install Slipway into the cluster that KUBECONFIG names
 test: ## Everything that CI runs (root)
 	@$(XTASK) test
 
+images: ## Build the images of the local stack (root)
+	@$(XTASK) images
+
 check: ## The layer rule: which crate may use which
 	@$(XTASK) check
 
-.PHONY: help up down status deploy test check
+.PHONY: help up down status deploy test images check

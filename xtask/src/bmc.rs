@@ -38,7 +38,7 @@ pub fn up(cx: &Cx) -> Result<()> {
 }
 
 /// The emulator from PyPI, in a Python environment of our own.
-fn install(cx: &Cx) -> Result<()> {
+pub fn install(cx: &Cx) -> Result<()> {
     let venv = cx.cache.join("venv");
     let stamp = venv.join("slipway-stamp");
     let want = format!("sushy-tools=={SUSHY_TOOLS}");

@@ -20,20 +20,20 @@ pub fn deploy(cx: &Cx) -> Result<()> {
         }
         Ok(name)
     })?;
-    into(cx, &kubectl)
+    into(cx, &kubectl, "deploy")
 }
 
 /// Whether there is something to install.
 pub fn possible(cx: &Cx) -> bool {
-    cx.repo.join("deploy/kustomization.yaml").exists()
+    cx.repo.join("deploy/crds").is_dir()
 }
 
-/// Installs into this cluster. Says so when there is nothing to install yet.
-pub fn into(cx: &Cx, kubectl: &Kubectl) -> Result<()> {
+/// Installs into this cluster, from a kustomization of the checkout. Says so when there is nothing to install yet.
+pub fn into(cx: &Cx, kubectl: &Kubectl, kustomization: &str) -> Result<()> {
     cx.steps.run("deploy", |step| {
-        let dir = cx.repo.join("deploy");
+        let dir = cx.repo.join(kustomization);
         if !possible(cx) {
-            return Ok("deploy/ is not there yet".to_owned());
+            return Ok("deploy/crds is not there yet: `make gen` writes it".to_owned());
         }
         kubectl.run_on(
             step,

@@ -62,10 +62,16 @@ fn apply(cx: &Cx, step: &Step, kubectl: &Kubectl, file: &Path) -> Result<()> {
         let mut object = object.context("the example is not what kubectl prints as JSON")?;
         if object["kind"] == "SIPCluster" {
             let namespace = object["metadata"]["namespace"].as_str().unwrap_or(TENANT_NAMESPACE).to_owned();
+            if let Some(name) = object["spec"]["tenantCA"]["name"].as_str() {
+                let key = object["spec"]["tenantCA"]["key"].as_str().unwrap_or("tls.crt");
+                let authority = fs::read_to_string(tenant::authority(TENANT_NAME))?;
+                objects.push(secret(&namespace, name, key, &authority));
+            }
             for entry in object["spec"]["services"]["jumpHost"].as_array_mut().into_iter().flatten() {
                 entry["sshAuthorizedKeys"] = json!([public.trim()]);
                 if let Some(name) = entry["nodeSSHPrivateKeys"].as_str() {
-                    objects.push(node_keys(&namespace, name)?);
+                    let private = fs::read_to_string(hosts::node_key())?;
+                    objects.push(secret(&namespace, name, "id_ed25519", &private));
                 }
             }
         }
@@ -75,14 +81,13 @@ fn apply(cx: &Cx, step: &Step, kubectl: &Kubectl, file: &Path) -> Result<()> {
     kubectl.apply(step, &text.join("\n---\n"))
 }
 
-/// The Secret with the key that opens the hosts.
-fn node_keys(namespace: &str, name: &str) -> Result<Value> {
-    Ok(json!({
+fn secret(namespace: &str, name: &str, key: &str, value: &str) -> Value {
+    json!({
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": { "namespace": namespace, "name": name },
-        "stringData": { "id_ed25519": fs::read_to_string(hosts::node_key())? },
-    }))
+        "stringData": { key: value },
+    })
 }
 
 /// Waits for condition Ready, saying meanwhile what the tenant waits for.

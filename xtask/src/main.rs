@@ -9,6 +9,7 @@ mod context;
 mod deploy;
 mod down;
 mod egress;
+mod egress_test;
 mod example;
 mod files;
 mod firewall;
@@ -30,7 +31,14 @@ mod tenant;
 mod test;
 mod up;
 
-use std::{ffi::OsString, fs::File, path::Path, process::ExitCode, thread, time::Duration};
+use std::{
+    ffi::OsString,
+    fs::File,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    thread,
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Parser, Subcommand};
@@ -74,6 +82,14 @@ enum Task {
     Check,
     /// Build what comes as Go modules: Kubernetes, etcd, metal3's CRD, Dex
     Programs,
+    /// Show that downloads go through a proxy that is the only way out
+    EgressTest,
+    /// What `egress-test` runs inside
+    #[command(hide = true)]
+    EgressProbe {
+        /// Where the downloads go
+        dir: PathBuf,
+    },
     /// Run a command with a bare etcd and kube-apiserver; without one, a shell
     RealApi {
         /// The command and its arguments
@@ -127,6 +143,11 @@ fn run(task: Task) -> Result<()> {
             gobuild::metal3_crd(&cx)?;
             gobuild::dex(&cx).map(drop)
         }
+        Task::EgressTest => {
+            let _lock = lock()?;
+            egress_test::test(&cached()?)
+        }
+        Task::EgressProbe { dir } => egress_test::probe(&Cx::new(&dir.join("log"))?, &dir),
         Task::RealApi { command } => real_api::run(&cached()?, &command),
     }
 }

@@ -3,8 +3,9 @@
 use std::{
     ffi::OsStr,
     fmt::Display,
-    fs::{self, File, OpenOptions},
+    fs::{self, File, OpenOptions, Permissions},
     io::{IsTerminal, Write},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{Mutex, MutexGuard, PoisonError, mpsc},
@@ -43,7 +44,9 @@ struct State {
 impl Steps {
     /// Steps that log into `logs`, which is made.
     pub fn new(logs: PathBuf) -> Result<Self> {
-        fs::create_dir_all(&logs).with_context(|| format!("cannot make {}", logs.display()))?;
+        // For its owner alone: programs may print what nobody else shall read.
+        let made = fs::create_dir_all(&logs).and_then(|()| fs::set_permissions(&logs, Permissions::from_mode(0o700)));
+        made.with_context(|| format!("cannot make {}", logs.display()))?;
         Ok(Self { started: Instant::now(), logs, terminal: std::io::stderr().is_terminal() })
     }
 

@@ -73,6 +73,11 @@ pub fn kubeconfig(tenant: &str) -> PathBuf {
     folder(tenant).join("super-admin.conf")
 }
 
+/// The certificate of the authority that signed a tenant's API servers' certificates.
+pub fn authority(tenant: &str) -> PathBuf {
+    folder(tenant).join("ca.crt")
+}
+
 /// Makes the tenant's control plane run.
 pub fn start(cx: &Cx, spec: &TenantSpec<'_>) -> Result<()> {
     let programs = gobuild::programs(cx)?;
@@ -83,6 +88,7 @@ pub fn start(cx: &Cx, spec: &TenantSpec<'_>) -> Result<()> {
         }
         let first = members.first().context("a tenant needs a host")?;
         files::write_private(&kubeconfig(spec.name), &fs::read_to_string(first.admin())?)?;
+        files::write(&authority(spec.name), &fs::read_to_string(first.cert("ca.crt"))?)?;
         if !authentication(spec.name).exists() {
             files::write(&authentication(spec.name), NO_PROVIDER)?;
         }

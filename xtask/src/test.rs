@@ -11,9 +11,9 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 
 use crate::{
-    config,
+    bmc, config,
     context::{self, Cx},
-    down, gobuild, layers, packages, real_api, up,
+    down, egress_test, gobuild, layers, packages, real_api, up,
 };
 
 /// What this machine's hardware cannot show, and what shows it instead.
@@ -53,6 +53,7 @@ fn run(cx: &Cx, keep: bool, stages: &mut Vec<Stage>) -> Result<()> {
         context::require_root()?;
         packages::ensure(cx)?;
         gobuild::programs(cx)?;
+        bmc::install(cx)?;
         gobuild::metal3_crd(cx).map(drop)
     })?;
     stage("format", &mut || cargo(cx, &["fmt", "--all", "--check"]))?;
@@ -61,6 +62,7 @@ fn run(cx: &Cx, keep: bool, stages: &mut Vec<Stage>) -> Result<()> {
         cargo(cx, &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])
     })?;
     stage("unit tests", &mut || cargo(cx, &["test", "--workspace", "--locked"]))?;
+    stage("downloads through a proxy", &mut || egress_test::test(cx))?;
     for member in with_real_api(cx)? {
         stage(&format!("{member} on a real API server"), &mut || {
             let words = ["cargo", "test", "--locked", "-p", &member, "--features", "real-api", "--test", REAL_API];

@@ -33,8 +33,8 @@ pub fn up(cx: &Cx, base: bool) -> Result<()> {
         sample_hosts(cx, &kubectl)?;
         tenant::start(cx, &TenantSpec { name: TENANT_NAME, hosts: TENANT_HOSTS, sans: Vec::new() })?;
         load(cx, &kubectl, &built)?;
-        deploy::into(cx, &kubectl)?;
-        if example::up(cx, &kubectl)? {
+        deploy::into(cx, &kubectl, "dev/deploy")?;
+        if deploy::possible(cx) && example::up(cx, &kubectl)? {
             return summary::print(cx, &kubectl);
         }
     }
