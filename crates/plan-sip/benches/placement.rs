@@ -59,7 +59,7 @@ impl Clock {
 
     fn elapsed(&self) -> Duration {
         match (self.processor, Self::on_processor()) {
-            (Some(start), Some(now)) => now - start,
+            (Some(start), Some(now)) => now.saturating_sub(start),
             _ => self.wall.elapsed(),
         }
     }
