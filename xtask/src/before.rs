@@ -4,13 +4,17 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     os::unix::fs::FileTypeExt,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::{config::state, firewall, step::Step};
+use crate::{
+    config::{run, state},
+    files, firewall,
+    step::Step,
+};
 
 /// Kernel settings that we or the programs we start change, and to what.
 const SETTINGS: [(&str, &str); 9] = [
@@ -56,26 +60,37 @@ pub struct Before {
     pub chains: BTreeSet<String>,
 }
 
+/// Where the record lies: twice, so that it outlives a reboot and somebody who empties one of the folders.
+fn places() -> [PathBuf; 2] {
+    [state("before.json"), run("before.json")]
+}
+
 /// Makes the record unless it is there.
 pub fn remember(step: &Step) -> Result<()> {
-    let file = state("before.json");
-    if file.exists() {
-        return Ok(());
+    if let Some(before) = recall() {
+        return write(&before);
     }
     let settings = SETTINGS
         .iter()
         .filter_map(|(name, _)| Some(((*name).to_owned(), fs::read_to_string(setting(name)).ok()?.trim().to_owned())))
         .collect();
     let folders = FOLDERS.iter().filter(|dir| Path::new(dir).exists()).map(|dir| (*dir).to_owned()).collect();
-    let before = Before { settings, folders, chains: firewall::chains(step) };
-    let draft = state("before.json.draft");
-    fs::write(&draft, serde_json::to_vec_pretty(&before)?)?;
-    fs::rename(&draft, &file).with_context(|| format!("cannot write {}", file.display()))
+    write(&Before { settings, folders, chains: firewall::chains(step) })
+}
+
+fn write(before: &Before) -> Result<()> {
+    let text = serde_json::to_string_pretty(before)?;
+    places().iter().try_for_each(|place| files::write(place, &text))
+}
+
+/// Whether the record is where it was put: if not, somebody has emptied one of our folders.
+pub fn complete() -> bool {
+    places().iter().all(|place| place.exists())
 }
 
 /// The record, if one was made.
 pub fn recall() -> Option<Before> {
-    serde_json::from_slice(&fs::read(state("before.json")).ok()?).ok()
+    places().iter().find_map(|place| serde_json::from_slice(&fs::read(place).ok()?).ok())
 }
 
 /// Sets what containers need of the kernel.
@@ -128,6 +143,6 @@ fn empty_tree(dir: &Path) {
     let _ = fs::remove_dir(dir);
 }
 
-fn setting(name: &str) -> std::path::PathBuf {
+fn setting(name: &str) -> PathBuf {
     Path::new("/proc/sys").join(name)
 }

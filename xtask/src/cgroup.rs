@@ -49,19 +49,20 @@ impl Hierarchies {
     }
 }
 
-/// Makes the services' cgroups and returns the files that a service writes its pid into.
-pub fn prepare() -> Result<Vec<PathBuf>> {
+/// Makes the cgroups of a service and returns the files that it writes its pid into.
+pub fn prepare(service: &str) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for hierarchy in hierarchies()?.controllers() {
         let ours = hierarchy.join(CGROUP);
         let services = ours.join(SERVICES);
-        for (parent, dir) in [(hierarchy, &ours), (&ours, &services)] {
+        let leaf = services.join(service);
+        for (parent, dir) in [(hierarchy, &ours), (&ours, &services), (&services, &leaf)] {
             if !dir.is_dir() {
                 fs::create_dir(dir).with_context(|| format!("cannot make the cgroup {}", dir.display()))?;
             }
             inherit_cpuset(parent, dir)?;
         }
-        files.push(services.join("cgroup.procs"));
+        files.push(leaf.join("cgroup.procs"));
     }
     if files.is_empty() {
         bail!("no cgroup hierarchy is mounted under /sys/fs/cgroup: containers cannot run on this machine");
@@ -105,14 +106,24 @@ fn collect(dir: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// The processes in our cgroups.
-pub fn members() -> Result<BTreeSet<u32>> {
-    let mut pids = BTreeSet::new();
-    for dir in ours()? {
-        let procs = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
-        // 0 stands for a process of another PID namespace.
-        pids.extend(procs.lines().filter_map(|line| line.parse::<u32>().ok()).filter(|pid| *pid != 0));
+fn members() -> Result<BTreeSet<u32>> {
+    Ok(ours()?.iter().flat_map(|dir| processes(&dir.join("cgroup.procs"))).collect())
+}
+
+fn processes(procs: &Path) -> Vec<u32> {
+    let text = fs::read_to_string(procs).unwrap_or_default();
+    // 0 stands for a process of another PID namespace.
+    text.lines().filter_map(|line| line.parse().ok()).filter(|pid| *pid != 0).collect()
+}
+
+/// Kills what an earlier start of this service left, of which nobody has a record.
+pub fn end_orphans(service: &str) -> Result<()> {
+    for procs in prepare(service)? {
+        for pid in processes(&procs) {
+            process::kill(pid);
+        }
     }
-    Ok(pids)
+    Ok(())
 }
 
 /// Kills every process in our cgroups and removes them. Returns how many there were.

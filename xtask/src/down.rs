@@ -42,8 +42,8 @@ pub fn down(cx: &Cx) -> Result<()> {
         if let Some(before) = &before {
             before.restore(step);
         }
-        // A kubeconfig of a cluster that is gone only leads to errors nobody understands.
-        let _ = fs::remove_file(cx.kubeconfig());
+        // Keys and a kubeconfig of a cluster that is gone only lead to errors nobody understands.
+        mounts::remove(&cx.repo.join(".slipway").to_string_lossy())?;
         let _ = fs::remove_file(Path::new(LOCK));
         Ok("removed; packages and target/dev stay")
     })

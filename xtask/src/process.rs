@@ -97,6 +97,8 @@ impl Service {
             }
             step.say(format!("{}: same configuration: {same}, alive: {}", self.name, record.alive()));
             stop(&self.name)?;
+        } else {
+            cgroup::end_orphans(&self.name)?;
         }
         step.blame(&self.log);
         let record = self.start(fingerprint)?;
@@ -113,7 +115,7 @@ impl Service {
         // The shell enters the cgroups and then becomes the program, so that the pid stays: setsid does not
         // fork for a process that leads no group, and nsenter does not without --fork.
         let enter: Vec<String> =
-            cgroup::prepare()?.iter().map(|procs| format!("echo $$ > {} && ", procs.display())).collect();
+            cgroup::prepare(&self.name)?.iter().map(|procs| format!("echo $$ > {} && ", procs.display())).collect();
         let script = enter.concat() + "exec setsid \"$@\"";
         let mut words = vec!["-c".into(), script, "sh".into()];
         if let Some(netns) = &self.netns {

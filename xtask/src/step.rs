@@ -44,9 +44,7 @@ struct State {
 impl Steps {
     /// Steps that log into `logs`, which is made.
     pub fn new(logs: PathBuf) -> Result<Self> {
-        // For its owner alone: programs may print what nobody else shall read.
-        let made = fs::create_dir_all(&logs).and_then(|()| fs::set_permissions(&logs, Permissions::from_mode(0o700)));
-        made.with_context(|| format!("cannot make {}", logs.display()))?;
+        private_folder(&logs)?;
         Ok(Self { started: Instant::now(), logs, terminal: std::io::stderr().is_terminal() })
     }
 
@@ -62,6 +60,7 @@ impl Steps {
 
     /// As [`Steps::run`], for a step that also returns something.
     pub fn value<T, D: Display>(&self, name: &str, work: impl FnOnce(&Step) -> Result<(T, D)>) -> Result<T> {
+        private_folder(&self.logs)?; // `down` may have removed it since
         let step = Step::new(self.logs.join(format!("{}.log", name.replace([' ', '/'], "-"))))?;
         let began = Instant::now();
         let outcome = thread::scope(|scope| {
@@ -226,6 +225,12 @@ fn cannot_start(command: &Command) -> String {
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+/// For its owner alone: programs may print what nobody else shall read.
+fn private_folder(dir: &Path) -> Result<()> {
+    let made = fs::create_dir_all(dir).and_then(|()| fs::set_permissions(dir, Permissions::from_mode(0o700)));
+    made.with_context(|| format!("cannot make {}", dir.display()))
 }
 
 fn own_time(time: Duration) -> String {

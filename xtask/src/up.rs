@@ -6,14 +6,14 @@ use anyhow::Result;
 use serde_json::json;
 
 use crate::{
-    bmc,
+    before, bmc,
     cluster::{self, containerd},
     config::{HOSTS, HOSTS_NAMESPACE, Host, TENANT_NAME},
     context::Cx,
-    deploy, example, gobuild, hosts,
+    deploy, down, example, gobuild, hosts,
     images::{self, Built, Image},
     kube::Kubectl,
-    packages, summary,
+    packages, process, summary,
     tenant::{self, TenantSpec},
 };
 
@@ -23,6 +23,10 @@ const TENANT_HOSTS: &[Host] = HOSTS.split_at(tenant::SAMPLE_SIZE).0;
 /// Makes everything that is missing and repairs what is broken. With `base`, only the cluster.
 pub fn up(cx: &Cx, base: bool) -> Result<()> {
     packages::ensure(cx)?;
+    if !before::complete() && !process::recorded().is_empty() {
+        cx.steps.line("the stack runs, but its state was removed: starting over");
+        down::down(cx)?;
+    }
     let programs = gobuild::programs(cx)?;
     // Before the cluster starts: compiling takes all of a small machine, and health checks would fail meanwhile.
     let built = if base { Vec::new() } else { build_images(cx)? };
