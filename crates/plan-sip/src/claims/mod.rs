@@ -271,7 +271,7 @@ impl Draft {
             let key = host_of(entry);
             let Some(host) = site.host(&key) else { continue };
             let labelled = host.is_claimed_by(&want.key);
-            let torn = host.claim == Claim::Torn;
+            let torn = host.claim == Claim::Torn && (!host.in_use() || forced.contains(&key));
             let (uid, resource_version) = (host.uid.clone(), host.resource_version.clone());
             match entry.state {
                 HostState::Releasing => plan.depart.push(Depart {

@@ -13,18 +13,24 @@ use crate::{
 };
 
 /// The cluster that keeps a host which several claim. Of several records that hold it, the one of the cluster whose
-/// labels it carries; with none the older cluster's, then by name. Labels without a record count likewise, unless the
-/// host is in use and another record has seen its own labels on it: then people have changed them.
+/// labels it carries; with none the older cluster's, then by name. Labels without a record count likewise. But a host in
+/// use whose labels people have taken off or changed stays with the record that has seen its own labels on it.
 pub fn keeper<'a>(site: &'a Site, host: &Host) -> Option<&'a Key> {
     let age = |key: &&Key| (site.cluster(key).map_or(i64::MAX, |c| c.created), (*key).clone());
     let oldest = |claimed: bool| {
         let entry = |c: &&Key| entry(site, c, host).is_some_and(|e| !claimed || e.state == HostState::Claimed);
         site.holders(&host.key).filter(entry).min_by_key(age)
     };
-    let Claim::By { cluster, .. } = &host.claim else { return oldest(false) };
-    let Some(labelled) = site.cluster(cluster).map(|c| &c.key) else { return oldest(false) };
-    let changed = host.in_use() && entry(site, labelled, host).is_none();
-    changed.then(|| oldest(true)).flatten().or(Some(labelled))
+    let user = || host.in_use().then(|| oldest(true)).flatten();
+    let labelled = match &host.claim {
+        Claim::By { cluster, .. } => site.cluster(cluster).map(|c| &c.key),
+        Claim::Free | Claim::Torn => None,
+    };
+    match labelled {
+        Some(cluster) if entry(site, cluster, host).is_some() => Some(cluster),
+        Some(cluster) => user().or(Some(cluster)),
+        None => user().or_else(|| oldest(false)),
+    }
 }
 
 fn entry<'a>(site: &'a Site, cluster: &Key, host: &Host) -> Option<&'a HostRecord> {
@@ -103,16 +109,12 @@ fn keep(want: &Want, site: &Site, seen: &Seen, mut entry: HostRecord, draft: &mu
             }
         }
         // Used again before its labels went: nothing takes them off now.
-        (Mine::All(_) | Mine::Some, HostState::Releasing) if host.in_use() && !draft.forced.contains(&key) => {
+        (Mine::All(_), HostState::Releasing) if host.in_use() && !draft.forced.contains(&key) => {
             entry.state = HostState::Claimed;
-            if host.claim == Claim::Torn {
-                restore(host, draft, "some claim labels were missing");
-            }
         }
-        (Mine::All(_) | Mine::Some, HostState::Releasing) => {}
-        (Mine::Some, HostState::Chosen | HostState::Claimed) => {
+        (Mine::All(_), HostState::Releasing) => {}
+        (Mine::Some, HostState::Claimed) => {
             if host.in_use() {
-                entry.state = HostState::Claimed;
                 restore(host, draft, "some claim labels were missing");
             } else {
                 give_back(host, &mut entry, draft, "some of its claim labels were taken off");
@@ -125,12 +127,13 @@ fn keep(want: &Want, site: &Site, seen: &Seen, mut entry: HostRecord, draft: &mu
                 give_back(host, &mut entry, draft, "its claim labels were taken off or changed");
             }
         }
-        (Mine::None, HostState::Chosen) => {
+        // Labels that were never seen whole may be people's, and whoever uses the host a stranger.
+        (Mine::None | Mine::Some, HostState::Chosen) => {
             if host.claim != Claim::Free || host.in_use() || host.unfit.is_some() || host.released.is_some() {
                 entry.state = HostState::Releasing;
             }
         }
-        (Mine::None, HostState::Releasing) => {
+        (Mine::None | Mine::Some, HostState::Releasing) => {
             let of_ours = |r: &Released| r.namespace == want.key.namespace && r.cluster == want.key.name;
             if host.claim == Claim::Free && host.released.as_ref().is_some_and(of_ours) || seen.departed.contains(&key)
             {

@@ -14,7 +14,7 @@ use crate::{
     claims::{self, Plan, Seen},
     host::{Claim, Host},
     network::Addresses,
-    placement::{Level, Unfit},
+    placement::{Level, Selector, Unfit},
     site::{Settings, Site},
     want::{Role, Want},
 };
@@ -146,6 +146,17 @@ impl Want {
 
     pub(crate) fn per_rack(self, role: &str, max_per_domain: u32) -> Self {
         self.change(role, |r| r.levels.push(Level { key: "rack".into(), max_per_domain }))
+    }
+
+    pub(crate) fn with(self, role: &str, key: &str, value: &str) -> Self {
+        self.change(role, |r| {
+            let labels = Some(BTreeMap::from([(key.to_owned(), value.to_owned())]));
+            let selector = k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector {
+                match_labels: labels,
+                match_expressions: None,
+            };
+            r.selector = Selector::parse(&selector).expect("a good selector");
+        })
     }
 
     pub(crate) fn holds(mut self, host: &str, role: &str, state: HostState) -> Self {

@@ -21,6 +21,18 @@ fn one_keeps_it(#[case] host: Host, #[case] old: i64, #[case] young: i64, #[case
     assert_eq!(keeper(&world.site, &host), Some(&tenant(keeps)));
 }
 
+#[rstest]
+#[case::taken_off(host("n0").used())]
+#[case::some_taken_off(host("n0").torn().used())]
+#[case::of_an_unknown_cluster(host("n0").claimed("nobody", WORKER).used())]
+fn in_use_and_without_its_labels_it_stays_with_the_record_that_has_seen_them(#[case] host: Host) {
+    let clusters = [
+        cluster("old").created(1).holds("n0", WORKER, Chosen),
+        cluster("young").created(2).holds("n0", WORKER, Claimed),
+    ];
+    assert_eq!(keeper(&world([host.clone()], clusters).site, &host), Some(&tenant("young")));
+}
+
 #[test]
 fn a_record_of_another_host_under_the_same_name_holds_nothing() {
     let clusters = [cluster("edge").holds("n0", WORKER, Chosen)];

@@ -1,6 +1,7 @@
 //! The laws of claims, as sentences.
 
 pub(crate) mod build;
+mod chaos;
 mod conflict;
 mod established;
 mod gone;

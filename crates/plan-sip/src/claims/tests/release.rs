@@ -35,7 +35,6 @@ fn a_release_begun_is_finished_by_whoever_comes_next() {
 #[rstest]
 #[case::consumed(of("n0").used())]
 #[case::provisioned(of("n0").provisioned())]
-#[case::partly_labelled(of("n0").torn().used())]
 fn a_host_used_again_before_its_labels_went_keeps_them(#[case] used: Host) {
     let want = cluster("edge").asks(WORKER, 0).established().holds("n0", WORKER, Releasing);
     let mut world = world([used], [want]);
