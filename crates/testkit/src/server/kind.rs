@@ -1,6 +1,6 @@
 //! The kinds the server knows and how they differ.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::OnceLock};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
@@ -150,6 +150,8 @@ pub(crate) fn known() -> Vec<Kind> {
     kinds
 }
 
+/// Our own kinds. Their schemas are worked out once for all tests of a process.
 fn api_kinds() -> Vec<Kind> {
-    ::api::crds().iter().flat_map(Kind::of_crd).collect()
+    static OURS: OnceLock<Vec<Kind>> = OnceLock::new();
+    OURS.get_or_init(|| ::api::crds().iter().flat_map(Kind::of_crd).collect()).clone()
 }

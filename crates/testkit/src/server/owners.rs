@@ -75,11 +75,8 @@ impl Owners {
         let mut merged = live.clone();
         merge(kind, "", &mut merged, config);
         let before = self.0.insert(owner.clone(), want.keys().cloned().collect()).unwrap_or_default();
-        let mut dropped: Vec<&Path> =
-            before.iter().filter(|path| !self.0.values().any(|f| f.contains(*path))).collect();
-        // Deepest first, so that an element goes after what was in it.
-        dropped.sort_by_key(|path| std::cmp::Reverse(path.len()));
-        for path in dropped {
+        // In their order an element comes before what is in it, and takes it along.
+        for path in before.iter().filter(|path| !is_key(path)) {
             if !self.0.values().flatten().any(|owned| owned.starts_with(path)) {
                 remove(&mut merged, path);
             }
@@ -260,6 +257,13 @@ fn remove(at: &mut Value, path: &[String]) {
         }
         _ => {}
     }
+}
+
+/// Whether a field is what gives its element its identity: it goes with the element only.
+fn is_key(path: &Path) -> bool {
+    let [.., element, field] = path.as_slice() else { return false };
+    let keys: Option<Value> = element.strip_prefix("k:").and_then(|keys| serde_json::from_str(keys).ok());
+    keys.is_some_and(|keys| keys.get(&field[2..]).is_some())
 }
 
 fn dotted(path: &Path) -> String {

@@ -1,0 +1,21 @@
+//! The server in memory does what a real one does.
+
+mod cases;
+
+use cases::{apply, delete, lists, services, write};
+use testkit::Api;
+
+macro_rules! in_memory {
+    ($($group:ident :: $case:ident,)*) => {
+        $(
+            #[tokio::test(start_paused = true)]
+            async fn $case() {
+                let api = Api::new();
+                api.seed(serde_json::json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "case" } }));
+                $group::$case(api.client(), "case".to_owned()).await;
+            }
+        )*
+    };
+}
+
+every_case!(in_memory);
