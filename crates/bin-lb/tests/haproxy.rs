@@ -144,6 +144,8 @@ async fn a_bad_accepted_configuration_leaves_the_last_good_one_in_place() {
     let status = pod.until("it is refused", |status| !status.refused.is_empty()).await;
     assert_eq!((status.serving, &status.refused[0].sha), (Some(checksum(&good)), &checksum(&bad)));
     assert!(pod.file().starts_with(&good), "a restart must find the last good configuration");
+    pod.sidecar.init().unwrap();
+    assert!(pod.file().starts_with(&good), "so must a pod whose init container runs again");
 
     let better = format!("{good}\n# repaired\n");
     pod.mount(&better, None, &[]);
