@@ -18,8 +18,8 @@ pub(super) struct Passwords {
     pub bad: Vec<String>,
 }
 
-/// Highest cost that Dex still checks.
-const COST_MAX: u32 = 16;
+/// Costs that Dex checks; with any other it lets nobody in.
+const COSTS: std::ops::RangeInclusive<u32> = 10..=16;
 
 /// Reads the data of the Secret.
 pub(super) fn read(data: &BTreeMap<String, Arc<[u8]>>) -> Passwords {
@@ -76,8 +76,8 @@ fn checked(user: &str, hash: &str) -> Result<(), String> {
         return Err("has a bcrypt hash that is damaged".to_owned());
     }
     match cost.parse::<u32>() {
-        Ok(4..=COST_MAX) => Ok(()),
-        _ => Err(format!("has a bcrypt hash of cost {cost}: Dex takes 4 to {COST_MAX}")),
+        Ok(cost) if COSTS.contains(&cost) => Ok(()),
+        _ => Err(format!("has a bcrypt hash of cost {cost}: Dex takes {} to {}", COSTS.start(), COSTS.end())),
     }
 }
 
@@ -113,7 +113,8 @@ mod tests {
     #[rstest]
     #[case::plain("secret", "key k has no bcrypt hash ($2a$, $2b$ or $2y$)")]
     #[case::short("$2a$10$abc", "key k has a bcrypt hash that is damaged")]
-    #[case::dear(&HASH.replace("$10$", "$17$"), "key k has a bcrypt hash of cost 17: Dex takes 4 to 16")]
+    #[case::dear(&HASH.replace("$10$", "$17$"), "key k has a bcrypt hash of cost 17: Dex takes 10 to 16")]
+    #[case::cheap(&HASH.replace("$10$", "$05$"), "key k has a bcrypt hash of cost 05: Dex takes 10 to 16")]
     #[case::blank(" \n", "key k is empty")]
     #[case::no_user(&format!(":{HASH}"), "key k has a user that is no name")]
     fn what_dex_would_stumble_over_is_left_out_and_named(#[case] value: &str, #[case] why: &str) {
