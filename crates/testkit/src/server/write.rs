@@ -196,6 +196,9 @@ fn apply(state: &mut State, call: &Call) -> Result<Written, Refused> {
                 format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
             return Err(Refused::conflict(&kind, &key.1, &why));
         }
+        if call.body["metadata"]["name"].as_str().unwrap_or_default().is_empty() {
+            return Err(nameless(&key.1));
+        }
         let applied = config.clone();
         return make(state, call, &key, config, |owners, kind, _| {
             let merged = owners.applied(kind, &owner, &Value::Null, &applied, true);
@@ -414,6 +417,9 @@ fn typed(call: &Call, mut object: Value) -> Result<Value, Refused> {
     }
     let given = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     if let Some(name) = &call.name {
+        if given.is_empty() && call.verb == Verb::Replace {
+            return Err(nameless(name));
+        }
         if given.is_empty() {
             object["metadata"]["name"] = json!(name);
         } else if given != *name {
@@ -422,6 +428,11 @@ fn typed(call: &Call, mut object: Value) -> Result<Value, Refused> {
         }
     }
     Ok(object)
+}
+
+fn nameless(url: &str) -> Refused {
+    let message = format!("the name of the object ({url} based on URL) was undeterminable: name must be provided");
+    Refused::bad_request(message)
 }
 
 /// Empty labels, annotations and so on are the same as none.

@@ -17,7 +17,8 @@ fn ours() -> PatchParams {
     PatchParams::apply("ours").force()
 }
 
-fn map(metadata: Value, data: Value) -> Patch<Value> {
+fn map(name: &str, mut metadata: Value, data: Value) -> Patch<Value> {
+    metadata["name"] = json!(name);
     Patch::Apply(apply_of::<ConfigMap>(json!({ "metadata": metadata, "data": data })))
 }
 
@@ -27,15 +28,22 @@ fn keys(map: &ConfigMap) -> Vec<&str> {
 
 pub async fn an_apply_makes_what_is_missing(client: Client, namespace: String) {
     let api = maps(&client, &namespace);
-    let made = api.patch("new", &ours(), &map(json!({}), json!({ "key": "a" }))).await.unwrap();
+    let made = api.patch("new", &ours(), &map("new", json!({}), json!({ "key": "a" }))).await.unwrap();
     assert_eq!((made.name_any().as_str(), keys(&made)), ("new", vec!["key"]));
-    let same = api.patch("new", &ours(), &map(json!({}), json!({ "key": "a" }))).await.unwrap();
+    let same = api.patch("new", &ours(), &map("new", json!({}), json!({ "key": "a" }))).await.unwrap();
     assert!(same_version(&made, &same), "an apply that changes nothing keeps the version");
+}
+
+pub async fn an_apply_that_makes_needs_the_name(client: Client, namespace: String) {
+    let nameless = Patch::Apply(apply_of::<ConfigMap>(json!({ "data": { "key": "a" } })));
+    let status = refused(maps(&client, &namespace).patch("nameless", &ours(), &nameless).await);
+    assert_eq!((status.code, status.reason.as_str()), (400, "BadRequest"));
+    assert!(status.message.contains("name must be provided"), "{}", status.message);
 }
 
 pub async fn an_apply_with_an_impossible_version_only_makes(client: Client, namespace: String) {
     let api = maps(&client, &namespace);
-    let only_make = map(json!({ "resourceVersion": "1" }), json!({ "key": "a" }));
+    let only_make = map("only", json!({ "resourceVersion": "1" }), json!({ "key": "a" }));
     let made = api.patch("only", &ours(), &only_make).await.unwrap();
     assert_eq!(keys(&made), ["key"]);
     assert_ne!(made.resource_version().as_deref(), Some("1"));
@@ -47,7 +55,11 @@ pub async fn an_apply_of_an_old_version_is_refused(client: Client, namespace: St
     let api = maps(&client, &namespace);
     let old = made(&client, &namespace, "old").await;
     let bound = |object: &ConfigMap, value: &str| {
-        map(json!({ "uid": object.uid(), "resourceVersion": object.resource_version() }), json!({ "key": value }))
+        map(
+            "old",
+            json!({ "uid": object.uid(), "resourceVersion": object.resource_version() }),
+            json!({ "key": value }),
+        )
     };
     let new = api.patch("old", &ours(), &bound(&old, "b")).await.unwrap();
     assert!(!same_version(&old, &new));
@@ -58,7 +70,7 @@ pub async fn an_apply_of_an_old_version_is_refused(client: Client, namespace: St
 
 pub async fn an_apply_with_the_uid_of_an_object_that_is_gone_makes_nothing(client: Client, namespace: String) {
     let api = maps(&client, &namespace);
-    let gone = map(json!({ "uid": "11111111-2222-3333-4444-555555555555", "resourceVersion": "7" }), json!({}));
+    let gone = map("gone", json!({ "uid": "11111111-2222-3333-4444-555555555555", "resourceVersion": "7" }), json!({}));
     let status = refused(api.patch("gone", &ours(), &gone).await);
     assert_eq!(status.code, 409);
     assert!(status.message.contains("no existing object was found"), "{}", status.message);
@@ -67,11 +79,11 @@ pub async fn an_apply_with_the_uid_of_an_object_that_is_gone_makes_nothing(clien
 
 pub async fn fields_left_out_go_and_those_of_others_stay(client: Client, namespace: String) {
     let api = maps(&client, &namespace);
-    let full = map(json!({ "labels": { "a": "1", "b": "2" } }), json!({ "key": "a", "more": "b" }));
+    let full = map("shared", json!({ "labels": { "a": "1", "b": "2" } }), json!({ "key": "a", "more": "b" }));
     api.patch("shared", &ours(), &full).await.unwrap();
     let theirs = Patch::Merge(json!({ "metadata": { "labels": { "theirs": "x" } }, "data": { "foreign": "y" } }));
     api.patch("shared", &PatchParams::default(), &theirs).await.unwrap();
-    let less = map(json!({ "labels": { "a": "1" } }), json!({ "key": "a" }));
+    let less = map("shared", json!({ "labels": { "a": "1" } }), json!({ "key": "a" }));
     let left = api.patch("shared", &ours(), &less).await.unwrap();
     assert_eq!(left.labels().keys().collect::<Vec<_>>(), ["a", "theirs"]);
     assert_eq!(keys(&left), ["foreign", "key"]);
@@ -112,15 +124,15 @@ pub async fn elements_of_keyed_lists_are_owned_one_by_one(client: Client, namesp
 
 pub async fn fields_of_others_need_force(client: Client, namespace: String) {
     let api = maps(&client, &namespace);
-    api.patch("fought", &ours(), &map(json!({}), json!({ "key": "a" }))).await.unwrap();
-    let theirs = map(json!({}), json!({ "key": "b" }));
+    api.patch("fought", &ours(), &map("fought", json!({}), json!({ "key": "a" }))).await.unwrap();
+    let theirs = map("fought", json!({}), json!({ "key": "b" }));
     let status = refused(api.patch("fought", &PatchParams::apply("theirs"), &theirs).await);
     assert_eq!((status.code, status.reason.as_str()), (409, "Conflict"));
     let causes = status.details.expect("details").causes;
     assert_eq!((causes[0].reason.as_str(), causes[0].field.as_str()), ("FieldManagerConflict", ".data.key"));
     let forced = api.patch("fought", &PatchParams::apply("theirs").force(), &theirs).await.unwrap();
     assert_eq!(forced.data.unwrap()["key"], "b");
-    let left = api.patch("fought", &ours(), &map(json!({}), json!({ "other": "c" }))).await.unwrap();
+    let left = api.patch("fought", &ours(), &map("fought", json!({}), json!({ "other": "c" }))).await.unwrap();
     assert_eq!(keys(&left), ["key", "other"], "what was taken from us does not go with us");
 }
 
@@ -129,7 +141,7 @@ pub async fn fields_made_by_a_post_do_not_go(client: Client, namespace: String) 
     let api = maps(&client, &namespace);
     let by_post = PostParams { field_manager: Some("ours".into()), ..PostParams::default() };
     api.create(&by_post, &config_map("posted", "a")).await.unwrap();
-    let left = api.patch("posted", &ours(), &map(json!({}), json!({ "other": "c" }))).await.unwrap();
+    let left = api.patch("posted", &ours(), &map("posted", json!({}), json!({ "other": "c" }))).await.unwrap();
     assert_eq!(keys(&left), ["key", "other"]);
 }
 

@@ -39,6 +39,7 @@ macro_rules! every_case {
             write::a_secret_takes_plain_text_and_keeps_its_type,
             write::a_missing_lease_is_made_by_a_replacement_without_uid_only,
             apply::an_apply_makes_what_is_missing,
+            apply::an_apply_that_makes_needs_the_name,
             apply::an_apply_with_an_impossible_version_only_makes,
             apply::an_apply_of_an_old_version_is_refused,
             apply::an_apply_with_the_uid_of_an_object_that_is_gone_makes_nothing,
