@@ -62,6 +62,9 @@ pub fn prepare(service: &str) -> Result<Vec<PathBuf>> {
             }
             inherit_cpuset(parent, dir)?;
         }
+        for parent in [hierarchy, &ours] {
+            pass_down(parent);
+        }
         files.push(leaf.join("cgroup.procs"));
     }
     if files.is_empty() {
@@ -82,6 +85,14 @@ fn inherit_cpuset(parent: &Path, dir: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// On v2 a cgroup has only the controllers that the one above it passes down; kubelet wants them in ours.
+fn pass_down(dir: &Path) {
+    for controller in fs::read_to_string(dir.join("cgroup.controllers")).unwrap_or_default().split_whitespace() {
+        // One that cannot be had (cpu, while a real-time process runs) is missed by kubelet, which says so better.
+        let _ = fs::write(dir.join("cgroup.subtree_control"), format!("+{controller}"));
+    }
 }
 
 /// Every cgroup of ours, the deepest first.
