@@ -62,7 +62,7 @@ impl Double {
                 tokio::spawn(async move {
                     let mut stream = acceptor.accept(stream).await.unwrap();
                     let (path, form) = request(&mut stream).await;
-                    let (status, body) = double.answer(&path, form);
+                    let (status, body) = double.answer(&path, &form);
                     let body = body.to_string();
                     let head =
                         format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
