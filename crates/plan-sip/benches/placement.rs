@@ -216,7 +216,7 @@ fn request(number: usize, control_planes: u32, workers: u32) -> Request {
         selector: Selector::labels([(FLAVOR, flavor)]),
         levels,
         need,
-        owned: Vec::new(),
+        ..Role::default()
     };
     let control_plane = role("control-plane", vec![level(SERVER, 1), level(RACK, 1)], control_planes);
     let worker = role("worker", vec![level(SERVER, 1)], workers);

@@ -59,3 +59,6 @@ pub fn sweep(site: &mut Site) -> Vec<(Key, Plan)> {
     }
     plans
 }
+
+#[cfg(test)]
+mod tests;

@@ -50,6 +50,9 @@ impl SecretFacts {
     }
 }
 
+/// Networks for which the hosts without an address in them are kept. Beyond that all are worked out anew.
+const NETWORKS_KEPT: usize = 64;
+
 /// All that decisions about hosts read.
 #[derive(Clone, Debug, Default)]
 pub struct Site {
@@ -253,20 +256,25 @@ impl Site {
         }
     }
 
-    /// Candidates that lack an address in one of these networks, with the network.
-    pub fn without_address(&mut self, networks: &BTreeSet<String>) -> Vec<(Key, String)> {
+    /// Candidates that lack an address in one of these networks, with the first such network.
+    pub fn without_address(&mut self, networks: &BTreeSet<String>) -> BTreeMap<Key, String> {
         if !self.settings.secrets_known {
-            return Vec::new();
+            return BTreeMap::new();
         }
+        let mut found = BTreeMap::new();
         for network in networks {
             if !self.lacking.contains_key(network) {
                 let lacking = self.hosts.values().filter(|h| self.lacks(h, network)).map(|h| h.key.clone()).collect();
+                if self.lacking.len() >= NETWORKS_KEPT {
+                    self.lacking.clear();
+                }
                 self.lacking.insert(network.clone(), lacking);
             }
+            for host in &self.lacking[network] {
+                found.entry(host.clone()).or_insert_with(|| network.clone());
+            }
         }
-        let of =
-            |network: &String| self.lacking[network].iter().map(|h| (h.clone(), network.clone())).collect::<Vec<_>>();
-        networks.iter().flat_map(of).collect()
+        found
     }
 
     fn lacks(&self, host: &Host, network: &str) -> bool {
@@ -379,3 +387,6 @@ impl Site {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -187,3 +187,6 @@ impl Want {
         self
     }
 }
+
+#[cfg(test)]
+mod tests;

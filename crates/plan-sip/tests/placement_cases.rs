@@ -33,7 +33,7 @@ fn level(key: &str, max_per_domain: u32) -> Level {
 }
 
 fn role(flavor: &str, need: u32, levels: &[Level]) -> Role {
-    Role { selector: Selector::labels([(FLAVOR, flavor)]), levels: levels.to_vec(), need, owned: Vec::new() }
+    Role { selector: Selector::labels([(FLAVOR, flavor)]), levels: levels.to_vec(), need, ..Role::default() }
 }
 
 fn request<const N: usize>(roles: [(&str, Role); N]) -> Request {

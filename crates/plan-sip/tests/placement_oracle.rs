@@ -183,7 +183,7 @@ fn role(nested: bool, scale: u8) -> impl Strategy<Value = Role> {
     (selector(), proptest::collection::vec(level, 0..4), 0..4 * u32::from(scale), owned).prop_map(
         |(selector, levels, need, owned)| {
             let owned = owned.into_iter().map(|labels| Owned { key: Key::default(), labels }).collect();
-            Role { selector, levels, need, owned }
+            Role { selector, levels, need, owned, ..Role::default() }
         },
     )
 }

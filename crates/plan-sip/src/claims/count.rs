@@ -89,7 +89,7 @@ fn breaking(want: &Want, site: &Site, draft: &mut Draft, role: &str) -> BTreeSet
     let Some(asked) = want.roles.get(role) else { return BTreeSet::new() };
     let owned: Vec<Owned> =
         owned(site, draft, role).into_iter().filter(|o| draft.of_role(role).any(|e| host_of(e) == o.key)).collect();
-    let request = placement::Role { selector: asked.selector.clone(), levels: asked.levels.clone(), need: 0, owned };
+    let request = placement::Role { levels: asked.levels.clone(), owned, ..placement::Role::default() };
     let mut hosts = BTreeSet::new();
     for violation in request.violations() {
         let names = violation.hosts.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -154,18 +154,15 @@ pub(super) fn replacement(want: &Want, site: &mut Site, draft: &mut Draft) {
 
 /// A request for so many hosts of each role.
 fn request(want: &Want, site: &mut Site, draft: &Draft, need: impl Fn(&String) -> u32) -> Request {
-    let mut exclude = BTreeSet::new();
     let mut roles = BTreeMap::new();
     for (name, role) in &want.roles {
         let need = need(name);
-        if need > 0 {
-            exclude.extend(site.without_address(&role.networks).into_iter().map(|(host, _)| host));
-        }
+        let unaddressed = if need > 0 { site.without_address(&role.networks) } else { BTreeMap::new() };
         let owned = owned(site, draft, name);
-        let placed = placement::Role { selector: role.selector.clone(), levels: role.levels.clone(), need, owned };
-        roles.insert(name.clone(), placed);
+        let (selector, levels) = (role.selector.clone(), role.levels.clone());
+        roles.insert(name.clone(), placement::Role { selector, levels, need, owned, unaddressed });
     }
-    Request { cluster: want.key.clone(), namespaces: site.namespaces(&want.key), exclude, roles }
+    Request { cluster: want.key.clone(), namespaces: site.namespaces(&want.key), exclude: BTreeSet::new(), roles }
 }
 
 fn take(want: &Want, site: &Site, draft: &mut Draft, chosen: Vec<Choice>) {

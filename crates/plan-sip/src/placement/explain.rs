@@ -207,6 +207,10 @@ pub(super) fn explain(
     explanation
 }
 
+/// Hosts that lack an address the role needs, as [`super::Unfit`] puts what is wrong with a host for every role; last in
+/// the order of display.
+const UNADDRESSED: (u8, &str) = (u8::MAX, "without an address in a needed network");
+
 /// Counts the hosts that match by what became of them.
 fn tally(fleet: &Fleet, request: &Request, view: &RoleView<'_>, explanation: &mut Explanation) {
     let matching = fleet.matching(&view.role.selector);
@@ -215,6 +219,13 @@ fn tally(fleet: &Fleet, request: &Request, view: &RoleView<'_>, explanation: &mu
         request.roles.values().flat_map(|role| role.owned.iter().map(|owned| &owned.key)).collect();
     let mut claimed: BTreeMap<&Key, u32> = BTreeMap::new();
     let mut dropped: BTreeMap<(u8, &'static str), Dropped> = BTreeMap::new();
+    let mut drop = |kind: (u8, &'static str), key: &Key, detail: &str| {
+        let kind = dropped.entry(kind).or_insert_with(|| Dropped { why: kind.1, hosts: 0, examples: Vec::new() });
+        kind.hosts += 1;
+        if kind.examples.len() < NAMED {
+            kind.examples.push((key.clone(), detail.to_owned()));
+        }
+    };
     for slot in fleet.order().iter().copied().filter(|slot| matching.contains(*slot)) {
         explanation.matching += 1;
         let key = fleet.key(slot);
@@ -226,18 +237,14 @@ fn tally(fleet: &Fleet, request: &Request, view: &RoleView<'_>, explanation: &mu
             explanation.excluded += 1;
         } else {
             match fleet.standing_in(slot) {
-                Standing::Candidate => {}
-                Standing::Taken { by, .. } if *by == request.cluster => explanation.own += 1,
-                Standing::Taken { by, .. } => *claimed.entry(by).or_default() += 1,
-                Standing::Dropped(why) => {
-                    let (_, phrase) = why.phrase();
-                    let fresh = || Dropped { why: phrase, hosts: 0, examples: Vec::new() };
-                    let kind = dropped.entry(why.phrase()).or_insert_with(fresh);
-                    kind.hosts += 1;
-                    if kind.examples.len() < NAMED {
-                        kind.examples.push((key.clone(), why.detail().to_owned()));
+                Standing::Candidate => {
+                    if let Some(network) = view.role.unaddressed.get(key) {
+                        drop(UNADDRESSED, key, network);
                     }
                 }
+                Standing::Taken { by, .. } if *by == request.cluster => explanation.own += 1,
+                Standing::Taken { by, .. } => *claimed.entry(by).or_default() += 1,
+                Standing::Dropped(why) => drop(why.phrase(), key, why.detail()),
             }
         }
     }

@@ -303,7 +303,7 @@ mod tests {
 
     fn asks(selector: Selector, key: &str) -> Request {
         let levels = vec![Level { key: key.to_owned(), max_per_domain: 1 }];
-        let role = Role { selector, levels, need: 1, owned: Vec::new() };
+        let role = Role { selector, levels, need: 1, ..Role::default() };
         Request {
             cluster: Key::new("a", "b"),
             namespaces: Namespaces::All,

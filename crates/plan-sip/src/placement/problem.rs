@@ -58,6 +58,9 @@ impl<'a> RoleView<'a> {
             role.merged_levels().into_iter().map(|level| LevelView::new(fleet, level, role)).collect();
         let mut slots = allowed.clone();
         slots.intersect_with(fleet.matching(&role.selector));
+        for slot in role.unaddressed.keys().filter_map(|key| fleet.slot(key)) {
+            slots.set(slot, false);
+        }
         let free: Vec<usize> = fleet.order().iter().copied().filter(|slot| slots.contains(*slot)).collect();
         let topologies: Vec<&Topology> = levels.iter().map(|level| fleet.topology(&level.level.key)).collect();
         let fits = |slot: usize| {

@@ -42,6 +42,9 @@ pub struct Role {
     pub need: u32,
     /// Hosts of this role that the cluster already has. They stay, and occupy room.
     pub owned: Vec<Owned>,
+    /// Hosts that are no candidates of this role, though perhaps of others: without an address in this network, in which
+    /// the role needs one.
+    pub unaddressed: BTreeMap<Key, String>,
 }
 
 /// At most `max_per_domain` hosts of a role share one value of label `key`. `topologyKey` is a level with maximum 1.

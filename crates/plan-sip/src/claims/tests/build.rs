@@ -159,6 +159,12 @@ impl Want {
         })
     }
 
+    pub(crate) fn in_network(self, role: &str, network: &str) -> Self {
+        self.change(role, |r| {
+            r.networks.insert(network.into());
+        })
+    }
+
     pub(crate) fn holds(mut self, host: &str, role: &str, state: HostState) -> Self {
         self.record.push(HostRecord {
             namespace: METAL.into(),

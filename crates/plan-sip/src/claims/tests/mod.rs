@@ -5,6 +5,7 @@ mod chaos;
 mod conflict;
 mod established;
 mod gone;
+mod network;
 mod new;
 mod people;
 mod release;
