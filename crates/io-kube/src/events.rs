@@ -88,7 +88,9 @@ impl Recorder {
     fn event(&self, about: &ObjectReference, namespace: &str, told: &Told) -> Event {
         let subject = about.name.as_deref().unwrap_or(self.controller);
         // Time alone is not unique: two events of one turn may fall into the same microsecond.
-        let name = format!("{}.{:016x}", &subject[..subject.len().min(230)], rand::random::<u64>());
+        // Names of objects are ASCII.
+        let subject = subject.get(..230).unwrap_or(subject);
+        let name = format!("{subject}.{:016x}", rand::random::<u64>());
         Event {
             metadata: ObjectMeta { name: Some(name), namespace: Some(namespace.into()), ..ObjectMeta::default() },
             event_time: Some(MicroTime((self.now)())),
@@ -111,4 +113,39 @@ fn cut(text: &str) -> String {
     }
     let end = (0..=NOTE - '…'.len_utf8()).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     format!("{}…", &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+    fn condition(kind: &str, status: &str, reason: &str, message: &str) -> Condition {
+        Condition {
+            type_: kind.into(),
+            status: status.into(),
+            reason: reason.into(),
+            message: message.into(),
+            observed_generation: None,
+            last_transition_time: Time(jiff::Timestamp::UNIX_EPOCH),
+        }
+    }
+
+    #[test]
+    fn only_a_condition_that_turned_is_told() {
+        let old = [condition("Ready", "False", "Waiting", "3 hosts"), condition("Stalled", "False", "Fine", "")];
+        let new =
+            [condition("Ready", "False", "Waiting", "2 hosts"), condition("Stalled", "True", "BadSpec", "no role")];
+        let told = transitions(&old, &new, "Place", |condition| condition.status == "False");
+        let expected = Told { tone: Tone::Warning, reason: "BadSpec".into(), action: "Place", note: "no role".into() };
+        assert_eq!(told, [expected]);
+        assert_eq!(transitions(&new, &new, "Place", |_| true), []);
+    }
+
+    #[test]
+    fn a_long_note_is_cut_between_characters() {
+        let cut = cut(&"ü".repeat(600));
+        assert!(cut.len() <= NOTE && cut.ends_with("ü…"));
+        assert_eq!(super::cut("short"), "short");
+    }
 }

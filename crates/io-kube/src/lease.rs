@@ -231,30 +231,22 @@ impl Candidate {
             }
         };
         let started = Instant::now();
-        let write = match found {
-            None => timeout(self.patience(), self.api.create(&PostParams::default(), &self.record(None))).await,
-            Some(lease) => {
-                let version = lease.metadata.resource_version.clone().unwrap_or_default();
-                if seen.as_ref().is_none_or(|(last, _)| *last != version) {
-                    // Counted from after the answer arrived: late is safe.
-                    *seen = Some((version, Instant::now()));
-                }
-                let since = seen.as_ref().map_or(started, |(_, since)| *since);
-                if !self.is_free(&lease, since) {
-                    return None;
-                }
-                let record = self.record(Some(&lease));
-                timeout(self.patience(), self.api.replace(&self.config.name, &PostParams::default(), &record)).await
-            }
+        let Some(lease) = found else {
+            let (record, params) = (self.record(None), PostParams::default());
+            let made = timeout(self.patience(), self.api.create(&params, &record)).await.ok()?.ok()?;
+            return Some(Won { lease: made, until: started + self.config.deadline });
         };
-        match write {
-            Ok(Ok(lease)) => Some(Won { lease, until: started + self.config.deadline }),
-            Ok(Err(error)) => {
-                tracing::debug!(lease = %self.config.name, error = %Cause::of(&error), "not elected");
-                None
-            }
-            Err(_) => None,
+        let version = lease.metadata.resource_version.clone().unwrap_or_default();
+        let since = match seen {
+            Some((last, since)) if *last == version => *since,
+            // Counted from after the answer arrived: late is safe.
+            _ => seen.insert((version, Instant::now())).1,
+        };
+        if !self.is_free(&lease, since) {
+            return None;
         }
+        let (lease, until) = self.replace(&lease).await.ok()?;
+        Some(Won { lease, until })
     }
 
     /// Free: nobody holds it, we do (an earlier attempt whose answer was lost), or its holder was silent for too long.
@@ -310,22 +302,34 @@ impl Candidate {
         }
     }
 
+    /// One attempt to renew. If the record is not the one we know and still ours, as after a write whose answer was
+    /// lost, it is renewed as it is now.
     async fn renew(&self, lease: &Lease) -> Renewal {
-        let started = Instant::now();
-        let record = self.record(Some(lease));
-        let write =
-            timeout(self.patience(), self.api.replace(&self.config.name, &PostParams::default(), &record)).await;
-        match write {
-            Ok(Ok(renewed)) => Renewal::Done(Box::new(renewed), started + self.config.deadline),
-            Ok(Err(error)) => match Cause::of(&error) {
-                Cause::Gone => Renewal::Lost,
-                Cause::Conflict(_) => self.look().await,
-                cause => {
-                    tracing::warn!(lease = %self.config.name, error = %cause, "cannot renew the lease");
-                    Renewal::Unknown(None)
-                }
+        match self.replace(lease).await {
+            Err(Some(Cause::Conflict(_)) | None) => match self.look().await {
+                Renewal::Unknown(Some(read)) => match self.replace(&read).await {
+                    Ok((renewed, until)) => Renewal::Done(Box::new(renewed), until),
+                    Err(_) => Renewal::Unknown(Some(read)),
+                },
+                other => other,
             },
-            Err(_) => self.look().await,
+            Ok((renewed, until)) => Renewal::Done(Box::new(renewed), until),
+            Err(Some(Cause::Gone)) => Renewal::Lost,
+            Err(Some(cause)) => {
+                tracing::warn!(lease = %self.config.name, error = %cause, "cannot renew the lease");
+                Renewal::Unknown(None)
+            }
+        }
+    }
+
+    /// Writes the record; without cause: no answer. The new deadline counts from before the write.
+    async fn replace(&self, lease: &Lease) -> Result<(Lease, Instant), Option<Cause>> {
+        let started = Instant::now();
+        let (record, params) = (self.record(Some(lease)), PostParams::default());
+        match timeout(self.patience(), self.api.replace(&self.config.name, &params, &record)).await {
+            Ok(Ok(renewed)) => Ok((renewed, started + self.config.deadline)),
+            Ok(Err(error)) => Err(Some(Cause::of(&error))),
+            Err(_) => Err(None),
         }
     }
 

@@ -3,7 +3,7 @@
 use kube::{
     Client, Resource,
     api::ListParams,
-    core::{ApiResource, DynamicObject},
+    core::{ApiResource, DynamicObject, TypeMeta},
 };
 use serde::de::DeserializeOwned;
 
@@ -65,6 +65,11 @@ pub async fn list(
         })?;
         found.extend(page.items.into_iter().map(|mut object| {
             object.metadata.managed_fields = None;
+            // Items of built-in kinds come without their type.
+            object.types.get_or_insert_with(|| TypeMeta {
+                api_version: resource.api_version.clone(),
+                kind: resource.kind.clone(),
+            });
             object
         }));
         match page.metadata.continue_ {

@@ -1,4 +1,6 @@
 //! The server in memory does what a real one does.
+// A test says `unwrap` where its failure is a failure of the test, in its helpers too.
+#![allow(clippy::unwrap_used)]
 
 mod cases;
 

@@ -1,5 +1,7 @@
 //! A real API server does what the one in memory does: the same cases, against the server of SLIPWAY_TEST_KUBECONFIG.
 #![cfg(feature = "real-api")]
+// A test says `unwrap` where its failure is a failure of the test, in its helpers too.
+#![allow(clippy::unwrap_used)]
 
 mod cases;
 

@@ -1,6 +1,8 @@
 //! What an API server does, as cases that run against ours in memory and against a real one alike.
 //!
 //! Every case works in a namespace of its own, which its runner makes.
+// Bodies are written where they are used.
+#![allow(clippy::needless_pass_by_value)]
 
 pub mod apply;
 pub mod delete;
