@@ -42,7 +42,7 @@ pub enum Image {
 pub struct Built {
     /// What pods call it, for example `slipway.local/haproxy:dev`.
     pub name: String,
-    /// The OCI archive: `ctr --namespace k8s.io images import --base-name <name> <archive>`.
+    /// The OCI archive, which carries the name: `ctr --namespace k8s.io images import <archive>`.
     pub archive: PathBuf,
     /// Names the content: an image with the same stamp need not be imported again.
     pub stamp: String,
