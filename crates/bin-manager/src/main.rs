@@ -55,7 +55,7 @@ async fn main() -> anyhow::Result<()> {
         writer: Writer::new(client.clone()).while_leading(leadership.clone()).counted(metrics.clone()),
         settings: settings(&options),
         installation: Arc::new(installation(&options)),
-        now: jiff::Timestamp::now,
+        now: Arc::new(jiff::Timestamp::now),
         reports: Arc::new(OverHttp),
         metrics: SipMetrics::new(metrics),
         events: Some(Recorder::new(

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    net::{IpAddr, SocketAddr},
     sync::Arc,
 };
 
@@ -15,7 +16,10 @@ use kube::{
     ResourceExt,
     core::{ApiResource, DynamicObject, GroupVersionKind},
 };
-use plan_sip::services::{Facts, Kind, Owned, Pod};
+use plan_sip::services::{
+    Facts, Kind, Owned, Pod,
+    names::{REPORT, is_load_balancer},
+};
 use serde_json::Value;
 
 /// The API resource of a kind that we make.
@@ -36,11 +40,12 @@ pub fn resource(kind: Kind) -> ApiResource {
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind.name()), plural)
 }
 
-/// Whether `new` is no older than `old`: watches may show us again what a write has already told.
-pub fn no_older(new: &str, old: &str) -> bool {
-    match (new.parse::<u128>(), old.parse::<u128>()) {
-        (Ok(new), Ok(old)) => new >= old,
-        _ => true,
+/// Whether `version` was before `known`: watches may show again what a write has already told. Versions that are no
+/// numbers cannot be compared; then what comes later counts.
+pub fn is_past(version: &str, known: &str) -> bool {
+    match (version.parse::<u128>(), known.parse::<u128>()) {
+        (Ok(version), Ok(known)) => version < known,
+        _ => false,
     }
 }
 
@@ -52,8 +57,8 @@ pub type Objects = BTreeMap<(Kind, String), Owned>;
 pub struct CachedPod {
     /// As the services see it, without report.
     pub pod: Pod,
-    /// Its address; empty: none yet.
-    pub address: String,
+    /// Where its sidecar reports; `None`: nowhere, or not yet.
+    pub reports_at: Option<SocketAddr>,
 }
 
 /// What the watches last showed.
@@ -76,7 +81,7 @@ pub fn owned(kind: Kind, object: &DynamicObject) -> Owned {
     let mut live = serde_json::to_value(object).unwrap_or_default();
     let facts = match kind {
         Kind::Service => service_facts(&live),
-        Kind::Deployment => deployment_facts(&live),
+        Kind::Deployment => deployment_facts(&live, is_load_balancer(&object.name_any())),
         Kind::Secret => Facts::Secret { data: decoded(&live) },
         _ => Facts::None,
     };
@@ -113,7 +118,8 @@ fn service_facts(live: &Value) -> Facts {
     }
 }
 
-fn deployment_facts(live: &Value) -> Facts {
+/// A load balancer is available as long as one of its pods is: condition Available falls with the first of two.
+fn deployment_facts(live: &Value, any_pod: bool) -> Facts {
     let number = |pointer: &str| live.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
     let conditions = live.pointer("/status/conditions").and_then(Value::as_array);
     let condition = |kind: &str| {
@@ -122,7 +128,8 @@ fn deployment_facts(live: &Value) -> Facts {
         Some((text("status") == "True", text("message")))
     };
     let current = number("/status/observedGeneration") >= number("/metadata/generation");
-    let available = current && condition("Available").is_some_and(|(holds, _)| holds);
+    let holds = condition("Available").is_some_and(|(holds, _)| holds);
+    let available = current && (holds || any_pod && number("/status/availableReplicas") > 0);
     let failure = condition("ReplicaFailure").filter(|(holds, _)| *holds);
     let stuck = condition("Progressing").filter(|(holds, _)| !*holds);
     let message = failure.or(stuck).or_else(|| condition("Available")).map(|(_, text)| text).unwrap_or_default();
@@ -152,7 +159,7 @@ impl Cache {
         let news = known.is_none_or(|old| {
             old.uid != new.uid
                 || (old.resource_version != new.resource_version
-                    && no_older(&new.resource_version, &old.resource_version))
+                    && !is_past(&new.resource_version, &old.resource_version))
         });
         if news {
             objects.insert((kind, name.to_owned()), new);
@@ -275,8 +282,12 @@ fn cached_pod(pod: &ApiPod) -> CachedPod {
         let message = waiting.message.as_deref().map(|m| format!(": {m}")).unwrap_or_default();
         (!passing).then(|| format!("container {}: {reason}{message}", c.name))
     });
+    let ports = pod.spec.iter().flat_map(|s| &s.containers).flat_map(|c| c.ports.iter().flatten());
+    let port =
+        ports.clone().find(|p| p.name.as_deref() == Some(REPORT)).and_then(|p| u16::try_from(p.container_port).ok());
+    let address: Option<IpAddr> = status.pod_ip.as_ref().and_then(|ip| ip.parse().ok());
     CachedPod {
-        address: status.pod_ip.clone().unwrap_or_default(),
+        reports_at: address.zip(port).map(SocketAddr::from),
         pod: Pod {
             name: pod.name_any(),
             uid: pod.uid().unwrap_or_default(),

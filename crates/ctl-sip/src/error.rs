@@ -10,6 +10,12 @@ pub enum Error {
     /// The API server did not do what was asked.
     #[error(transparent)]
     Api(io_kube::Error),
+    /// A host is not what the decision was made on.
+    #[error("BareMetalHost {host} changed since it was read")]
+    Stale {
+        /// The host.
+        host: base::Key,
+    },
     /// The manager has no rights in the namespace of a SIPCluster.
     #[error(
         "namespace {namespace}: the manager may not work there ({why}); to let it: kubectl create rolebinding \
@@ -38,6 +44,7 @@ impl Error {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Api(error) => error.reason(),
+            Self::Stale { .. } => "Conflict",
             Self::Namespace { .. } => "NamespaceNotGranted",
             Self::Keys { .. } => "KeysNotMade",
         }
@@ -47,6 +54,7 @@ impl Error {
     pub fn retry(&self) -> Retry {
         match self {
             Self::Api(error) => error.retry(),
+            Self::Stale { .. } => Retry::Now,
             // The watch on its Secrets tells when it is granted.
             Self::Namespace { .. } => Retry::OnChange,
             Self::Keys { .. } => Retry::After(Duration::from_secs(15)),
@@ -55,6 +63,10 @@ impl Error {
 
     /// Whether an object was not what the decision was made on.
     pub fn is_stale(&self) -> bool {
-        matches!(self, Self::Api(error) if error.is_stale())
+        match self {
+            Self::Api(error) => error.is_stale(),
+            Self::Stale { .. } => true,
+            Self::Namespace { .. } | Self::Keys { .. } => false,
+        }
     }
 }

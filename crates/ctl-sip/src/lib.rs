@@ -36,7 +36,7 @@ pub struct Context {
     /// About services.
     pub installation: Arc<Installation>,
     /// The clock, so that tests own the time.
-    pub now: fn() -> jiff::Timestamp,
+    pub now: io_kube::lease::Now,
     /// How the sidecars of load balancers are asked.
     pub reports: Arc<dyn reports::Ask>,
     /// Figures.

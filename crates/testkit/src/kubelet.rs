@@ -118,7 +118,8 @@ impl Kubelet {
 
     fn pod_status(&self) -> Value {
         let ready = if self.ready { "True" } else { "False" };
-        json!({ "phase": "Running", "conditions": [{ "type": "Ready", "status": ready }] })
+        // Of the range for documentation (RFC 5737): nothing answers there, a test says itself what a pod reports.
+        json!({ "phase": "Running", "podIP": "192.0.2.9", "conditions": [{ "type": "Ready", "status": ready }] })
     }
 
     async fn report(&self, deployment: &Deployment, replicas: usize) -> kube::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::{SIPCluster, keys};
+use api::SIPCluster;
 use api_foreign::BareMetalHost;
 use base::Key;
 use io_kube::{Change, Retry};
@@ -12,6 +12,7 @@ use k8s_openapi::{
 };
 use kube::{ResourceExt, core::DynamicObject};
 use plan_sip::{
+    claims::Plan,
     host::Host,
     placement::Standing,
     services::{Kind, names_referred},
@@ -22,7 +23,7 @@ use plan_sip::{
 use super::{Done, Engine, begin::Listing};
 use crate::{
     Error,
-    cache::{self, no_older},
+    cache::{self, is_past},
     sipcluster::Outcome,
     sources::Event,
 };
@@ -76,7 +77,7 @@ impl Engine {
     }
 
     fn is_past(&self, key: &Key, resource_version: &str) -> bool {
-        self.written.get(key).is_some_and(|known| known != resource_version && no_older(known, resource_version))
+        self.written.get(key).is_some_and(|known| is_past(resource_version, known))
     }
 
     fn cluster_changed(&mut self, change: Change<SIPCluster>) {
@@ -101,8 +102,7 @@ impl Engine {
     fn put_cluster(&mut self, sip: SIPCluster) {
         let want = Want::from(&sip);
         let known = self.sips.get(&want.key).and_then(|s| s.resource_version());
-        let past =
-            known.is_some_and(|known| known != want.resource_version && no_older(&known, &want.resource_version));
+        let past = known.as_ref().is_some_and(|known| is_past(&want.resource_version, known));
         if past && self.sips.get(&want.key).and_then(|s| s.uid()) == sip.uid() {
             return;
         }
@@ -304,14 +304,10 @@ impl Engine {
                 self.schedule.recording = false;
                 match result {
                     Ok(sip) => {
-                        let complete = sip.metadata.finalizers.iter().flatten().any(|f| f == keys::FINALIZER);
                         self.put_cluster(sip);
-                        if complete {
-                            self.begin_turn(&key, *plan);
-                            return;
-                        }
-                        self.schedule.end(&key);
-                        self.due([&key]);
+                        // The record says what was decided, so nothing of it is left to write before hosts are.
+                        let written = Plan { record_first: false, record_moves: false, confirm: Vec::new(), ..*plan };
+                        self.begin_turn(&key, written);
                     }
                     Err(error) => {
                         self.schedule.end(&key);

@@ -49,7 +49,7 @@ impl Engine {
         self.note_waiting(key, waits);
         self.schedule.begin(key);
         let finalizer = !want.finalizer;
-        if !finalizer && !plan.record_first {
+        if !finalizer && !plan.record_moves {
             self.begin_turn(key, plan);
             return;
         }
@@ -57,14 +57,7 @@ impl Engine {
         self.schedule.recording = true;
         let (cx, key) = (self.cx.clone(), key.clone());
         self.jobs.spawn(async move {
-            let written = if finalizer {
-                match sipcluster::finalizer(&sip, &cx).await {
-                    Ok(sip) if plan.record_first => sipcluster::record(&sip, plan.record.clone(), &cx).await,
-                    other => other,
-                }
-            } else {
-                sipcluster::record(&sip, plan.record.clone(), &cx).await
-            };
+            let written = sipcluster::begin(&sip, &plan, finalizer, &cx).await;
             Done::Recorded(key, written, Box::new(plan))
         });
     }
@@ -86,8 +79,7 @@ impl Engine {
             templates: self.templates(&key.namespace),
             node_ips: self.cache.node_ips(),
             no_rights: self.beginning.unreadable(&key.namespace).map(str::to_owned),
-            // What the record says now is what was decided: nothing is left to write first.
-            plan: Plan { record_first: false, ..plan },
+            plan,
             want,
             sip,
         };

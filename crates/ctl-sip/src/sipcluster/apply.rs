@@ -2,10 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use api::{
-    SIPCluster, keys,
-    sipcluster::{HostRecord, Released},
-};
+use api::{SIPCluster, keys, sipcluster::Released};
 use api_foreign::BareMetalHost;
 use base::Key;
 use futures::{StreamExt, stream};
@@ -13,7 +10,7 @@ use io_kube::{Version, read};
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::ApiResource;
 use plan_sip::{
-    claims::{Depart, Label},
+    claims::{Confirm, Depart, Label, Plan},
     host::Host,
     quarantine,
     services::{self, Kind, Object, Step},
@@ -27,17 +24,39 @@ use crate::{Context, Error, cache, certs};
 /// Writes to hosts of one cluster that are under way at once.
 const PARALLEL: usize = 8;
 
-/// Puts our finalizer on a SIPCluster.
-pub async fn finalizer(sip: &SIPCluster, cx: &Context) -> Result<SIPCluster, Error> {
-    let mut finalizers = sip.metadata.finalizers.clone().unwrap_or_default();
-    finalizers.push(keys::FINALIZER.to_owned());
-    finalizers_of(sip, &finalizers, cx).await
+/// What comes before anything else: our finalizer, and the record, alone. What no write to a host can prove is read live
+/// before; if it is not so, the view is stale and nothing is written.
+pub async fn begin(sip: &SIPCluster, plan: &Plan, finalizer: bool, cx: &Context) -> Result<SIPCluster, Error> {
+    let mut sip = sip.clone();
+    if finalizer {
+        let mut finalizers = sip.metadata.finalizers.clone().unwrap_or_default();
+        finalizers.push(keys::FINALIZER.to_owned());
+        sip = finalizers_of(&sip, &finalizers, cx).await?;
+    }
+    if plan.record_moves { record(&sip, plan, cx).await } else { Ok(sip) }
 }
 
-/// Writes the record, alone: everything else in the status stays as it was.
-pub async fn record(sip: &SIPCluster, record: Vec<HostRecord>, cx: &Context) -> Result<SIPCluster, Error> {
+/// Proves that nobody else has changed the record since the decision: the record is written as it is, under the version
+/// that the decision was made on.
+pub(super) async fn fence(job: &Job, cx: &Context) -> Result<SIPCluster, Error> {
+    record(&job.sip, &job.plan, cx).await
+}
+
+async fn record(sip: &SIPCluster, plan: &Plan, cx: &Context) -> Result<SIPCluster, Error> {
+    for Confirm { host, uid, resource_version } in &plan.confirm {
+        let live = read::get_as::<BareMetalHost>(cx.writer.client(), Some(&host.namespace), &host.name).await;
+        let live = live.map_err(Error::Api)?;
+        let meta = live.as_ref().map(|h| &h.metadata).filter(|m| m.uid.as_ref() == Some(uid));
+        let holds = match resource_version {
+            Some(_) => meta.is_some_and(|m| m.resource_version == *resource_version),
+            None => meta.is_none(),
+        };
+        if !holds {
+            return Err(Error::Stale { host: host.clone() });
+        }
+    }
     let mut status = sip.status.clone().unwrap_or_default();
-    status.hosts = record;
+    status.hosts.clone_from(&plan.record);
     cx.writer.put_status_as(sip, &status).await.map_err(Error::Api)
 }
 
@@ -57,13 +76,15 @@ async fn finalizers_of(sip: &SIPCluster, finalizers: &[String], cx: &Context) ->
     cx.writer.patch_merge_as(namespace, name, patch, &on).await.map_err(Error::Api)
 }
 
-/// Carries out the steps over the services, in order; the first that fails ends it.
+/// Carries out the steps over the services, in order. One that fails holds up no other: a node port that is taken must
+/// not keep a configuration from being written. The first error is returned.
 pub(super) async fn services(job: &Job, plan: &services::Plan, cx: &Context, out: &mut Outcome) -> Result<(), Error> {
+    let mut failed = Ok(());
     for step in &plan.steps {
         tracing::debug!(cluster = %job.want.key, %step, "services");
-        service(step, &job.want, cx, out).await?;
+        failed = failed.and(service(step, &job.want, cx, out).await);
     }
-    Ok(())
+    failed
 }
 
 async fn service(step: &Step, want: &Want, cx: &Context, out: &mut Outcome) -> Result<(), Error> {
@@ -227,12 +248,18 @@ async fn claim(label: &Label, cluster: &Key, cx: &Context) -> Result<BareMetalHo
     patch_host(&label.host, &label.uid, &label.resource_version, patch, cx).await
 }
 
-/// Lets hosts go that no backend knows any more. One that somebody uses goes only when forced (I4).
-pub(super) async fn departures(job: &Job, plan: &services::Plan, cx: &Context, out: &mut Outcome) -> Result<(), Error> {
+/// Hosts to let go now: no backend knows them any more. One that somebody uses goes only when forced (I4).
+pub(super) fn departing<'a>(job: &'a Job, plan: &services::Plan) -> Vec<&'a Depart> {
     let in_use = |host: &Key| job.hosts.get(host).is_some_and(|h| h.in_use());
     let ready = |d: &&Depart| plan.confirmed.contains(&d.host) && (d.forced || !d.labelled || !in_use(&d.host));
+    job.plan.depart.iter().filter(ready).collect()
+}
+
+/// Lets hosts go.
+pub(super) async fn departures(job: &Job, departing: &[&Depart], cx: &Context, out: &mut Outcome) -> Result<(), Error> {
+    let in_use = |host: &Key| job.hosts.get(host).is_some_and(|h| h.in_use());
     let mut failed = Ok(());
-    for depart in job.plan.depart.iter().filter(ready) {
+    for depart in departing {
         match release(depart, &job.want.key, in_use(&depart.host), cx).await {
             Ok(host) => {
                 out.wrote = true;
@@ -248,12 +275,12 @@ pub(super) async fn departures(job: &Job, plan: &services::Plan, cx: &Context, o
 
 async fn release(depart: &Depart, cluster: &Key, in_use: bool, cx: &Context) -> Result<BareMetalHost, io_kube::Error> {
     let mut annotations = json!({});
-    if depart.labelled {
+    if depart.quarantine {
         let released = Released {
             namespace: cluster.namespace.clone(),
             cluster: cluster.name.clone(),
             role: depart.role.clone(),
-            at: (!in_use).then(cx.now),
+            at: (!in_use).then(|| (cx.now)()),
             forced: depart.forced,
         };
         annotations[keys::RELEASED] = serde_json::to_string(&released).expect("strings and a time are JSON").into();

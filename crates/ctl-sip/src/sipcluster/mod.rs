@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use api::{SIPCluster, sipcluster::HostState};
+use api::{SIPCluster, SIPClusterStatus, sipcluster::HostState};
 use api_foreign::BareMetalHost;
 use base::Key;
 use plan_sip::{
@@ -27,7 +27,7 @@ use crate::{
     cache::{CachedPod, Objects},
 };
 
-pub use apply::{finalizer, quarantine, record};
+pub use apply::{begin, quarantine};
 
 /// What a turn starts from.
 pub struct Job {
@@ -92,7 +92,7 @@ pub(crate) struct Done<'a> {
 }
 
 /// Carries out one turn.
-pub async fn turn(job: Job, cx: &Context) -> Outcome {
+pub async fn turn(mut job: Job, cx: &Context) -> Outcome {
     let mut out = Outcome { key: job.want.key.clone(), compared: job.objects.clone(), ..Outcome::default() };
     let mut done =
         Done { services: None, services_error: None, hosts_error: None, labelled: BTreeSet::new(), refused: None };
@@ -126,14 +126,27 @@ pub async fn turn(job: Job, cx: &Context) -> Outcome {
     // been whole must not lose a host to a service that fails.
     let services_stand =
         done.services_error.is_none() && plan.as_ref().is_some_and(|p| p.problems.iter().all(|p| p.waiting));
-    if services_stand || job.want.established {
-        done.hosts_error = apply::labels(&job, cx, &mut out, &mut done.labelled).await.err();
-    }
-    if let Some(plan) = &plan {
-        let failed = apply::departures(&job, plan, cx, &mut out).await.err();
-        done.hosts_error = done.hosts_error.or(failed);
+    let label = services_stand || job.want.established;
+    let mut fence = None;
+    let depart = plan.as_ref().map(|plan| apply::departing(&job, plan)).unwrap_or_default();
+    if (label && !job.plan.label.is_empty()) || !depart.is_empty() {
+        let fenced = if job.plan.record_first { apply::fence(&job, cx).await.map(Some) } else { Ok(None) };
+        match fenced {
+            Ok(sip) => {
+                fence = sip;
+                if label {
+                    done.hosts_error = apply::labels(&job, cx, &mut out, &mut done.labelled).await.err();
+                }
+                let failed = apply::departures(&job, &depart, cx, &mut out).await.err();
+                done.hosts_error = done.hosts_error.or(failed);
+            }
+            Err(error) => done.hosts_error = Some(error),
+        }
     }
 
+    if let Some(sip) = fence {
+        job.sip = Arc::new(sip);
+    }
     if job.plan.finished && plan.as_ref().is_some_and(|p| p.steps.is_empty()) && done.services_error.is_none() {
         match apply::farewell(&job, cx).await {
             Ok(()) => out.wrote = true,
@@ -144,7 +157,7 @@ pub async fn turn(job: Job, cx: &Context) -> Outcome {
     }
     let status = status::of(&job.sip, &job.plan, &done, (cx.now)());
     out.ready = status::is_ready(&status);
-    if job.sip.status.as_ref() != Some(&status) {
+    if differs(job.sip.status.as_ref(), &status) {
         match cx.writer.put_status_as(&*job.sip, &status).await {
             Ok(sip) => {
                 out.wrote = true;
@@ -156,6 +169,12 @@ pub async fn turn(job: Job, cx: &Context) -> Outcome {
     }
     out.error = done.services_error.or(done.hosts_error).or(out.error);
     out
+}
+
+/// Whether the API server would keep something else than it has: times have whole seconds there.
+fn differs(old: Option<&SIPClusterStatus>, new: &SIPClusterStatus) -> bool {
+    let wire = |status: &SIPClusterStatus| serde_json::to_value(status).ok();
+    old != Some(new) && old.and_then(wire) != wire(new)
 }
 
 /// What the services are asked for: the hosts of the record, as `claims` left it.

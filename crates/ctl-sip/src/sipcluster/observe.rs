@@ -65,8 +65,8 @@ async fn pods(job: &Job, cx: &Context) -> Vec<services::Pod> {
         .cloned()
         .map(|cached| async move {
             let mut pod = cached.pod;
-            if ask && !cached.address.is_empty() && services::names::is_load_balancer(&pod.instance) {
-                pod.report = cx.reports.ask(namespace, &pod.name, &cached.address).await;
+            if let Some(address) = cached.reports_at.filter(|_| ask) {
+                pod.report = cx.reports.ask(namespace, &pod.name, address).await;
             }
             pod
         })

@@ -93,7 +93,7 @@ pub fn authority(endpoint: &Endpoint) -> String {
 
 /// The record as it was written before the turn, with the labels that were set since: never more hosts, never fewer.
 fn hosts(old: &[HostRecord], plan: &Plan, labelled: &BTreeSet<Key>) -> Vec<HostRecord> {
-    let source = if plan.record_first { old } else { &plan.record };
+    let source = if plan.record_moves { old } else { &plan.record };
     let mut hosts = source.to_vec();
     for host in &mut hosts {
         if host.state == HostState::Chosen && labelled.contains(&Key::new(&host.namespace, &host.name)) {

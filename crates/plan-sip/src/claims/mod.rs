@@ -202,6 +202,9 @@ pub struct Plan {
     /// done: hosts came, left or are leaving, or are going to be written to. In the last case the record may be what it
     /// was; the write changes nothing then, but proves that nobody else has changed it.
     pub record_first: bool,
+    /// Whether the record is to say something else than it does, beside labels that were seen. If it is not, its write
+    /// may wait until a host is really going to be written to.
+    pub record_moves: bool,
     /// Hosts to label once the services know them.
     pub label: Vec<Label>,
     /// Hosts to let go once the services have forgotten them.
@@ -318,7 +321,8 @@ impl Draft {
         plan.established = want.established || used || (plan.whole && !want.deleting);
         plan.finished = want.deleting && entries.is_empty();
         plan.confirm = record::confirm(want, site, &entries);
-        plan.record_first = must_precede(&want.record, &entries) || !plan.label.is_empty() || !plan.depart.is_empty();
+        plan.record_moves = must_precede(&want.record, &entries);
+        plan.record_first = plan.record_moves || !plan.label.is_empty() || !plan.depart.is_empty();
         plan.notes = notes;
         plan.record = entries;
         plan

@@ -1,0 +1,5 @@
+//! The whole SIP controller against the in-memory API server, on paused time.
+
+mod harness;
+mod release;
+mod story;
