@@ -4,6 +4,7 @@
 //! every field beyond those is additive and optional.
 
 pub mod keys;
+mod schema;
 pub mod sipcluster;
 
 pub use sipcluster::{SIPCluster, SIPClusterSpec, SIPClusterStatus};
@@ -11,7 +12,7 @@ pub use sipcluster::{SIPCluster, SIPClusterSpec, SIPClusterStatus};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 
-/// Every CustomResourceDefinition of this version, in the order they are applied.
+/// Every CustomResourceDefinition of this version, as it is applied and in that order.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    vec![SIPCluster::crd()]
+    vec![schema::finished(SIPCluster::crd())]
 }

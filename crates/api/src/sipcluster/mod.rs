@@ -64,8 +64,7 @@ pub struct SIPClusterSpec {
     /// What serves the tenant in the base cluster. `{}` for none.
     pub services: Services,
 
-    /// What happens to a claimed host that has gone bad (error, lost BMC, deleted). `Never`: it is reported and kept.
-    /// `WhenUnconsumed`: it is replaced as soon as nobody consumes it.
+    /// What happens to a claimed host that has gone bad.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replace: Option<Replace>,
 
@@ -80,7 +79,8 @@ pub struct SIPClusterSpec {
     pub tenant_ca: Option<SecretKey>,
 }
 
-/// What happens to a claimed host that has gone bad.
+/// What happens to a claimed host that has gone bad (error, detached from Metal3, being deleted). `Never`, the default:
+/// it is reported and kept. `WhenUnconsumed`: it is replaced as soon as nobody consumes it.
 #[derive(schemars::JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Replace {
     /// It is reported and kept.

@@ -16,8 +16,10 @@ pub struct NodeSet {
     /// A BareMetalHost label: at most one host of this role for each of its values, for instance
     /// `vino.airshipit.org/rack`. A host without the label is not placed. Empty or absent: no such rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 317))]
-    #[x_kube(validation = Rule::new("self == '' || self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')").message("must be a label key, such as vino.airshipit.org/rack"))]
+    #[schemars(
+        length(max = 317),
+        regex(pattern = r"^(([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$")
+    )]
     pub topology_key: Option<String>,
 
     /// More placement rules beside `topologyKey`, such as at most two hosts per rack.
@@ -35,8 +37,10 @@ pub struct NodeSet {
 #[serde(rename_all = "camelCase")]
 pub struct Spread {
     /// The BareMetalHost label whose values are the domains. A host without it is not placed.
-    #[schemars(length(min = 1, max = 317))]
-    #[x_kube(validation = Rule::new("self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')").message("must be a label key, such as vino.airshipit.org/rack"))]
+    #[schemars(
+        length(min = 1, max = 317),
+        regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")
+    )]
     pub topology_key: String,
     /// Most hosts of this role in one domain.
     #[schemars(range(min = 1, max = 10000))]
@@ -63,9 +67,8 @@ pub struct NodeCount {
 pub struct Selector {
     /// Labels with exactly these values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 32))]
+    #[schemars(extend("maxProperties" = 32, "additionalProperties" = {"type": "string", "maxLength": 63, "pattern": "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"}))]
     #[x_kube(validation = Rule::new("self.all(k, size(k) <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))").message("every key must be a label key, such as vino.airshipit.org/flavor"))]
-    #[x_kube(validation = Rule::new("self.all(k, size(self[k]) <= 63 && self[k].matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$'))").message("every value must be a label value"))]
     pub match_labels: BTreeMap<String, String>,
     /// Requirements on labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -82,14 +85,19 @@ pub struct Selector {
 )]
 pub struct Expression {
     /// The label.
-    #[schemars(length(min = 1, max = 317))]
-    #[x_kube(validation = Rule::new("self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')").message("must be a label key"))]
+    #[schemars(
+        length(min = 1, max = 317),
+        regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")
+    )]
     pub key: String,
     /// How the label relates to `values`.
     pub operator: Operator,
     /// For `In` and `NotIn`: at least one value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64), inner(length(max = 63)))]
+    #[schemars(
+        length(max = 64),
+        inner(length(max = 63), regex(pattern = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"))
+    )]
     pub values: Vec<String>,
 }
 

@@ -76,7 +76,7 @@ pub struct Common {
 
     /// Labels that a node of the base cluster must have to run this service.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 32))]
+    #[schemars(extend("maxProperties" = 32, "additionalProperties" = {"type": "string", "maxLength": 63, "pattern": "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"}))]
     pub node_labels: BTreeMap<String, String>,
 
     /// With a service of type NodePort: the virtual address of the base cluster under which this service is published.
