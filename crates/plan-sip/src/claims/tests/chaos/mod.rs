@@ -1,6 +1,7 @@
 //! Managers with stale views that stop between any two writes and wake up late, consumers that write blindly, and people:
 //! after every write the invariants hold, and when it is over everything comes to rest where it should.
 
+mod crash;
 mod manager;
 mod truth;
 
