@@ -6,8 +6,9 @@ use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
 use kube::{
-    Api, Client, ResourceExt as _,
+    Api, Client, Resource, ResourceExt as _,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    core::NamespaceResourceScope,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -18,6 +19,7 @@ type Dress = Arc<dyn Fn(&Deployment, &mut Value) + Send + Sync>;
 #[derive(Clone)]
 pub struct Kubelet {
     client: Client,
+    namespace: Option<String>,
     ready: bool,
     dress: Dress,
 }
@@ -25,7 +27,13 @@ pub struct Kubelet {
 impl Kubelet {
     /// Pods become ready at once.
     pub fn new(client: Client) -> Self {
-        Kubelet { client, ready: true, dress: Arc::new(|_, _| {}) }
+        Kubelet { client, namespace: None, ready: true, dress: Arc::new(|_, _| {}) }
+    }
+
+    /// Only in one namespace.
+    #[must_use]
+    pub fn only_in(self, namespace: &str) -> Self {
+        Kubelet { namespace: Some(namespace.into()), ..self }
     }
 
     /// Pods run, but do not become ready.
@@ -53,13 +61,23 @@ impl Kubelet {
 
     /// Looks at all Deployments once.
     pub async fn turn(&self) -> kube::Result<()> {
-        let deployments: Api<Deployment> = Api::all(self.client.clone());
+        let deployments: Api<Deployment> = self.watched();
         for deployment in deployments.list(&ListParams::default()).await?.items {
             if deployment.metadata.deletion_timestamp.is_none() {
                 self.run(&deployment).await?;
             }
         }
         self.clear().await
+    }
+
+    fn watched<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        match &self.namespace {
+            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
+            None => Api::all(self.client.clone()),
+        }
     }
 
     async fn run(&self, deployment: &Deployment) -> kube::Result<()> {
@@ -89,7 +107,7 @@ impl Kubelet {
 
     /// Pods whose Deployment is gone go.
     async fn clear(&self) -> kube::Result<()> {
-        let pods: Api<Pod> = Api::all(self.client.clone());
+        let pods: Api<Pod> = self.watched();
         for pod in pods.list(&ListParams::default().labels(OWNER)).await?.items {
             let namespace = pod.namespace().unwrap_or_default();
             let deployments: Api<Deployment> = Api::namespaced(self.client.clone(), &namespace);

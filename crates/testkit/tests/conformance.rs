@@ -4,7 +4,7 @@
 
 mod cases;
 
-use cases::{apply, delete, lists, services, write};
+use cases::{apply, delete, lists, services, workloads, write};
 use testkit::Api;
 
 macro_rules! in_memory {

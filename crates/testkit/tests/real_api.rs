@@ -5,7 +5,7 @@
 
 mod cases;
 
-use cases::{apply, delete, lists, services, write};
+use cases::{apply, delete, lists, services, workloads, write};
 use k8s_openapi::{
     api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };

@@ -8,6 +8,7 @@ pub mod apply;
 pub mod delete;
 pub mod lists;
 pub mod services;
+pub mod workloads;
 pub mod write;
 
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -70,6 +71,8 @@ macro_rules! every_case {
             services::a_replacement_keeps_the_node_port_it_leaves_out,
             services::ports_are_checked,
             services::the_address_does_not_change,
+            workloads::a_selector_must_match_and_stay,
+            workloads::the_kubelets_stand_in_makes_a_deployment_available,
         }
     };
 }
