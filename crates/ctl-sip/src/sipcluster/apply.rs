@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use api::{SIPCluster, keys, sipcluster::Released};
+use api::{SIPCluster, keys};
 use api_foreign::BareMetalHost;
 use base::Key;
 use futures::{StreamExt, stream};
@@ -275,14 +275,7 @@ pub(super) async fn departures(job: &Job, departing: &[&Depart], cx: &Context, o
 
 async fn release(depart: &Depart, cluster: &Key, in_use: bool, cx: &Context) -> Result<BareMetalHost, io_kube::Error> {
     let mut annotations = json!({});
-    if depart.quarantine {
-        let released = Released {
-            namespace: cluster.namespace.clone(),
-            cluster: cluster.name.clone(),
-            role: depart.role.clone(),
-            at: (!in_use).then(|| (cx.now)()),
-            forced: depart.forced,
-        };
+    if let Some(released) = depart.released(cluster, (!in_use).then(|| (cx.now)())) {
         annotations[keys::RELEASED] = serde_json::to_string(&released).expect("strings and a time are JSON").into();
     } else {
         annotations[keys::TOUCHED] = format!("{cluster}@{}", depart.resource_version).into();

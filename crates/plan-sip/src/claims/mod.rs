@@ -32,8 +32,9 @@ use std::{
     fmt,
 };
 
-use api::sipcluster::{HostRecord, HostState, RoleStatus};
+use api::sipcluster::{HostRecord, HostState, Released, RoleStatus};
 use base::Key;
+use jiff::Timestamp;
 
 use crate::{
     host::{Claim, Host},
@@ -87,6 +88,24 @@ pub struct Depart {
     pub quarantine: bool,
     /// Whether an administrator asked for it by annotation, which goes too.
     pub forced: bool,
+}
+
+impl Depart {
+    /// What annotation [`api::keys::RELEASED`] will say, if it comes on; `at`: now, unless the host is in use.
+    ///
+    /// It names the cluster, to which the labels return if its consumer appears, only where this write takes labels off.
+    /// A host without them may never have had any, and whoever appears there be anybody's.
+    pub fn released(&self, cluster: &Key, at: Option<Timestamp>) -> Option<Released> {
+        let named = self.labelled || self.forced;
+        let of = |name: &String| if named { name.clone() } else { String::new() };
+        self.quarantine.then(|| Released {
+            namespace: of(&cluster.namespace),
+            cluster: of(&cluster.name),
+            role: self.role.clone(),
+            at,
+            forced: self.forced,
+        })
+    }
 }
 
 /// Something the record is about to say, or no longer to say, that no write to the host proves.

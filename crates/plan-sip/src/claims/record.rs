@@ -121,7 +121,7 @@ fn keep(want: &Want, site: &Site, seen: &Seen, mut entry: HostRecord, draft: &mu
             }
         }
         (Mine::None, HostState::Claimed) => {
-            if host.in_use() && host.released.is_none() {
+            if host.in_use() && host.released.as_ref().is_none_or(|r| r.cluster.is_empty() && !r.forced) {
                 restore(host, draft, "claim labels were taken off or changed");
             } else {
                 give_back(host, &mut entry, draft, "its claim labels were taken off or changed");

@@ -265,12 +265,9 @@ impl World {
             if depart.labelled {
                 host.claim = Claim::Free;
             }
-            if depart.quarantine {
-                let role = depart.role.clone();
-                host = host.released_from(cluster, &role, Some(now), depart.forced);
-            } else {
-                self.departed.entry(key.clone()).or_default().insert(depart.host.clone());
-            }
+            let at = Timestamp::from_second(now).expect("in range");
+            host.released = depart.released(&key, Some(at)).or(host.released);
+            self.departed.entry(key.clone()).or_default().insert(depart.host.clone());
             if depart.forced {
                 host.force_release = None;
             }

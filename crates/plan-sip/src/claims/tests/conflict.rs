@@ -1,6 +1,6 @@
 //! Two records that hold one host: one keeps it, the other touches it, drops it and takes a replacement.
 
-use api::sipcluster::HostState::{Chosen, Claimed};
+use api::sipcluster::HostState::{Chosen, Claimed, Releasing};
 use rstest::rstest;
 
 use super::build::*;
@@ -74,4 +74,18 @@ fn the_one_that_yields_never_takes_labels_of_the_other_off() {
     let mut world = world([host("n0").claimed("young", WORKER).used(), host("n1")], both());
     assert_eq!(record(&world.settle("old")), ["n1 Worker Claimed"]);
     assert_eq!(world.labelled("young"), ["n0"]);
+}
+
+#[test]
+fn a_quarantine_names_a_cluster_only_where_its_labels_are_taken_off() {
+    let going = |host: Host| {
+        let want = cluster("edge").asks(WORKER, 0).holds("n0", WORKER, Releasing);
+        let plan = world([host], [want]).plan("edge");
+        plan.depart[0].released(&tenant("edge"), None).map(|r| r.cluster)
+    };
+    assert_eq!(going(host("n0").claimed("edge", WORKER)).as_deref(), Some("edge"));
+    assert_eq!(going(host("n0").torn()).as_deref(), Some("edge"));
+    assert_eq!(going(host("n0").used().forced("edge")).as_deref(), Some("edge"));
+    assert_eq!(going(host("n0")).as_deref(), Some(""), "it may never have had labels of this cluster");
+    assert_eq!(going(host("n0").used()), None);
 }

@@ -25,6 +25,8 @@ enum Event {
     SeeClusters(usize, usize),
     SeeAll(usize),
     Decide(usize, usize),
+    /// A fresh view, a decision, and so many writes.
+    Turn(usize, usize, usize),
     Step(usize, bool),
     Run(usize),
     Crash(usize),
@@ -32,6 +34,8 @@ enum Event {
     StepHost(usize),
     Look(usize),
     Consume(usize),
+    /// A consumer that looks and writes at once.
+    Take(usize),
     Unconsume(usize),
     Provision(usize),
     Deprovision(usize),
@@ -59,6 +63,7 @@ fn event() -> impl Strategy<Value = Event> {
         2 => (m.clone(), 1..4_usize).prop_map(|(m, n)| SeeClusters(m, n)),
         3 => m.clone().prop_map(SeeAll),
         5 => (m.clone(), c.clone()).prop_map(|(m, c)| Decide(m, c)),
+        9 => (m.clone(), c.clone(), 0..9_usize).prop_map(|(m, c, n)| Turn(m, c, n)),
         9 => (m.clone(), any::<bool>()).prop_map(|(m, confirmed)| Step(m, confirmed)),
         2 => m.clone().prop_map(Run),
         1 => m.clone().prop_map(Crash),
@@ -66,6 +71,7 @@ fn event() -> impl Strategy<Value = Event> {
         2 => m.prop_map(StepHost),
     ];
     let others = prop_oneof![
+        4 => h.clone().prop_map(Take),
         3 => h.clone().prop_map(Look),
         3 => h.clone().prop_map(Consume),
         2 => h.clone().prop_map(Unconsume),
@@ -143,11 +149,20 @@ impl World {
             SeeAll(m) => self.managers[m].see_all(truth),
             Decide(m, c) => self.managers[m].decide(&tenant(CLUSTERS[c])),
             Step(m, confirmed) => return self.managers[m].step(truth, confirmed),
+            Turn(m, c, writes) => {
+                self.managers[m].see_all(truth);
+                self.managers[m].decide(&tenant(CLUSTERS[c]));
+                return (0..writes).try_for_each(|_| self.managers[m].step(truth, writes % 2 == 0));
+            }
             Run(m) => return self.managers[m].run(truth),
             Crash(m) => self.managers[m].crash(truth),
             LookAfter(m, h) => self.managers[m].look_after(&key(h), truth),
             StepHost(m) => return self.managers[m].step_host(truth),
             Look(h) => truth.look(&key(h)),
+            Take(h) => {
+                truth.look(&key(h));
+                return truth.consume(&key(h));
+            }
             Consume(h) => return truth.consume(&key(h)),
             Unconsume(h) => truth.edit(&key(h), Host::unused),
             Provision(h) => truth.edit(&key(h), |h| if h.consumer.is_some() { h.provisioned() } else { h }),

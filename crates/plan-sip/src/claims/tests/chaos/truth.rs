@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::sipcluster::{HostRecord, HostState};
 use base::Key;
+use jiff::Timestamp;
 
 use super::super::build::{PLANE, WORKER};
 use crate::{
@@ -135,7 +136,7 @@ impl Truth {
     }
 
     pub(super) fn depart(&mut self, cluster: &Key, depart: &Depart) -> Result<bool, Broken> {
-        let Depart { host: key, uid, resource_version, role, labelled, quarantine, forced } = depart;
+        let Depart { host: key, uid, resource_version, role: _, labelled, quarantine: _, forced } = depart;
         let Some(host) = self.guarded(key, uid, resource_version) else { return Ok(false) };
         if *labelled {
             if matches!(&host.claim, Claim::By { cluster: other, .. } if other != cluster) {
@@ -146,7 +147,8 @@ impl Truth {
             }
         }
         let at = (!host.in_use()).then_some(self.now);
-        let mut host = if *quarantine { host.released_from(&cluster.name, role, at, *forced) } else { host };
+        let released = depart.released(cluster, at.map(|s| Timestamp::from_second(s).expect("in range")));
+        let mut host = Host { released: released.or(host.released.clone()), ..host };
         if *labelled {
             host.claim = Claim::Free;
             self.placed_by_others.remove(key);
