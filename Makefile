@@ -23,7 +23,10 @@ test: ## Everything that CI runs (root)
 images: ## Build the images of the local stack (root)
 	@$(XTASK) images
 
+gen: ## Write what is made from the types: CRDs and reference pages
+	@$(XTASK) gen
+
 check: ## The layer rule: which crate may use which
 	@$(XTASK) check
 
-.PHONY: help up down status deploy test images check
+.PHONY: help up down status deploy test images gen check

@@ -13,6 +13,7 @@ mod egress_test;
 mod example;
 mod files;
 mod firewall;
+mod generated;
 mod gobuild;
 mod hosts;
 mod http;
@@ -80,6 +81,12 @@ enum Task {
     },
     /// Check the layer rule: which crate may use which
     Check,
+    /// Write what is made from the types: CRDs and reference pages
+    Gen {
+        /// Only say what is not current
+        #[arg(long)]
+        check: bool,
+    },
     /// Build what comes as Go modules: Kubernetes, etcd, metal3's CRD, Dex
     Programs,
     /// Show that downloads go through a proxy that is the only way out
@@ -137,6 +144,7 @@ fn run(task: Task) -> Result<()> {
             test::test(&cached()?, keep)
         }
         Task::Check => layers::check(&cached()?),
+        Task::Gen { check } => generated::generate(&cached()?, check),
         Task::Programs => {
             let cx = cached()?;
             gobuild::programs(&cx)?;

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::{
     bmc, config,
     context::{self, Cx},
-    down, egress_test, gobuild, layers, packages, real_api, up,
+    down, egress_test, generated, gobuild, layers, packages, real_api, up,
 };
 
 /// What this machine's hardware cannot show, and what shows it instead.
@@ -58,6 +58,7 @@ fn run(cx: &Cx, keep: bool, stages: &mut Vec<Stage>) -> Result<()> {
     })?;
     stage("format", &mut || cargo(cx, &["fmt", "--all", "--check"]))?;
     stage("layers", &mut || layers::check(cx))?;
+    stage("generated files", &mut || generated::generate(cx, true))?;
     stage("clippy", &mut || {
         cargo(cx, &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])
     })?;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new("!has(self.loadBalancerWorker) || self.loadBalancerWorker.all(a, self.loadBalancerWorker.exists_one(b, a.nodePortRange.start <= b.nodePortRange.end && b.nodePortRange.start <= a.nodePortRange.end))")
+    validation = Rule::new("!has(self.loadBalancerWorker) || self.loadBalancerWorker.all(a, self.loadBalancerWorker.filter(b, a.nodePortRange.start <= b.nodePortRange.end && b.nodePortRange.start <= a.nodePortRange.end).size() <= 1)")
         .message("port ranges of loadBalancerWorker overlap"),
     validation = Rule::new("!has(self.loadBalancerWorker) || !has(self.loadBalancerControlPlane) || self.loadBalancerWorker.all(w, self.loadBalancerControlPlane.all(e, e.nodePort < w.nodePortRange.start || e.nodePort > w.nodePortRange.end))")
         .message("a nodePort of loadBalancerControlPlane lies in a range of loadBalancerWorker"),
