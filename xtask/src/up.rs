@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::{
     before, bmc,
     cluster::{self, containerd},
-    config::{HOSTS, HOSTS_NAMESPACE, Host, TENANT_NAME},
+    config::{self, HOSTS, HOSTS_NAMESPACE, Host, TENANT_NAME},
     context::Cx,
     deploy, down, example, gobuild, hosts,
     images::{self, Built, Image},
@@ -37,6 +37,8 @@ pub fn up(cx: &Cx, base: bool) -> Result<()> {
         sample_hosts(cx, &kubectl)?;
         tenant::start(cx, &TenantSpec { name: TENANT_NAME, hosts: TENANT_HOSTS, sans: Vec::new() })?;
         load(cx, &kubectl, &built)?;
+        // Where dev/deploy/volume.yaml points; a local volume is not made by anybody.
+        std::fs::create_dir_all(config::state("volumes/auth-edge"))?;
         deploy::into(cx, &kubectl, "dev/deploy")?;
         if deploy::possible(cx) && example::up(cx, &kubectl)? {
             return summary::print(cx, &kubectl);
