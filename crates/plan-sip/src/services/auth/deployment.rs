@@ -97,7 +97,7 @@ pub(super) fn of(want: &Want<'_>, instance: &Instance, spec: &Auth, image: &str,
         "replicas": 1,
         "selector": { "matchLabels": instance.selector() },
         "strategy": { "type": "Recreate" },
-        "template": { "metadata": { "labels": instance.selector(), "annotations": { FILES: files } }, "spec": pod },
+        "template": { "metadata": { "labels": instance.labels(want), "annotations": { FILES: files } }, "spec": pod },
     });
     instance.object(want, Kind::Deployment, name, json!({ "spec": content }))
 }

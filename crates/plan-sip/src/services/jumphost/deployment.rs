@@ -81,7 +81,7 @@ pub(super) fn of(
         "replicas": entry.common.replicas.unwrap_or(1),
         "selector": { "matchLabels": instance.selector() },
         "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 0 } },
-        "template": { "metadata": { "labels": instance.selector() }, "spec": pod },
+        "template": { "metadata": { "labels": instance.labels(want) }, "spec": pod },
     });
     instance.object(want, Kind::Deployment, &instance.name, json!({ "spec": spec }))
 }

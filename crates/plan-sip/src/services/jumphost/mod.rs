@@ -146,7 +146,9 @@ impl<'a> Desk<'a> {
     /// What the host utility is told of proxies: the installation's, or that there is none.
     fn proxies(&self) -> BTreeMap<String, String> {
         if self.spec.bmc.and_then(|bmc| bmc.proxy).unwrap_or(false) {
-            return self.want.installation.proxy.clone();
+            // `host` uses proxies towards BMCs only where it is told to.
+            let asked = [("SIP_BMC_PROXY".to_owned(), "true".to_owned())];
+            return self.want.installation.proxy.clone().into_iter().chain(asked).collect();
         }
         ["NO_PROXY", "no_proxy"].map(|name| (name.to_owned(), "*".to_owned())).into()
     }
