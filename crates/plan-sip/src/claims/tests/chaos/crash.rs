@@ -92,18 +92,40 @@ fn a_release_is_finished_by_the_next_leader_and_not_repeated_by_the_late_one() {
 #[test]
 fn a_manager_whose_record_is_behind_its_hosts_labels_nothing() {
     let mut world = stopped_after(2);
-    let key = tenant(CLUSTERS[0]);
+    let workers = ["n1", "n4", "n5"];
     world.managers[1].see_all(&world.truth);
-    world.truth.edit(&metal("n1"), Host::in_error);
+    for name in workers {
+        world.truth.edit(&metal(name), Host::in_error);
+    }
     Manager::new().settle(&mut world.truth).expect("alone");
-    world.truth.edit(&metal("n1"), |h| Host { unfit: None, ..h });
-    let before = labelled(&world);
-    assert!(!before.contains(&"n1".to_owned()));
+    for name in workers {
+        world.truth.edit(&metal(name), |h| Host { unfit: None, ..h });
+    }
+    assert_eq!(labelled(&world), [""; 0], "two workers could not be had, so all was given back");
     let late = &mut world.managers[1];
     late.see_hosts(&world.truth, usize::MAX);
-    late.decide(&key);
+    late.decide(&tenant(CLUSTERS[0]));
     late.run(&mut world.truth).expect("late, and harmless");
-    assert_eq!(labelled(&world), before, "the version of host n1 was right, that of the record was not");
+    assert_eq!(labelled(&world), [""; 0], "the versions of the hosts were right, that of the record was not");
+}
+
+#[test]
+fn a_host_that_is_no_longer_wanted_is_touched_before_it_leaves_the_record() {
+    for writes in 2..WRITES {
+        let mut world = stopped_after(writes);
+        let record = world.truth.clusters[&tenant(CLUSTERS[0])].record.clone();
+        world.truth.put_cluster(Want { record, ..asking(0, 0, 0, 0) });
+        // One leader writes only the record, that they are leaving; the one after it does the rest.
+        let mut next = Manager::new();
+        next.see_all(&world.truth);
+        next.decide(&tenant(CLUSTERS[0]));
+        for _ in 0..2 {
+            next.step(&mut world.truth, true).expect("alone");
+        }
+        Manager::new().settle(&mut world.truth).expect("alone");
+        world.managers[0].run(&mut world.truth).expect("late, and harmless");
+        assert_eq!(labelled(&world), [""; 0], "after {writes} writes");
+    }
 }
 
 #[test]
