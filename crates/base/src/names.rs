@@ -20,7 +20,9 @@ pub fn is_label_key(text: &str) -> bool {
 
 /// Whether `text` is an RFC 1123 label.
 pub fn is_dns_label(text: &str) -> bool {
-    text.len() <= LABEL_MAX && ends_well(text) && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+    text.len() <= LABEL_MAX
+        && ends_well(text)
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
 fn is_subdomain(text: &str) -> bool {

@@ -198,10 +198,10 @@ impl Cache {
     pub fn verified(&mut self, owner: &Key, objects: &BTreeSet<(Kind, String)>, as_of: &Objects) {
         let Some(known) = self.objects.get_mut(owner) else { return };
         for id in objects {
-            if let (Some(known), Some(compared)) = (known.get_mut(id), as_of.get(id)) {
-                if known.resource_version == compared.resource_version {
-                    known.live = None;
-                }
+            if let (Some(known), Some(compared)) = (known.get_mut(id), as_of.get(id))
+                && known.resource_version == compared.resource_version
+            {
+                known.live = None;
             }
         }
     }

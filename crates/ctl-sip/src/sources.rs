@@ -18,19 +18,19 @@ use crate::cache::resource;
 #[derive(Debug)]
 pub enum Event {
     /// A SIPCluster.
-    Cluster(Change<SIPCluster>),
+    Cluster(Box<Change<SIPCluster>>),
     /// A BareMetalHost.
-    Host(Change<BareMetalHost>),
+    Host(Box<Change<BareMetalHost>>),
     /// A node of the base cluster.
-    Node(Change<Node>),
+    Node(Box<Change<Node>>),
     /// A pod of ours.
-    Pod(Change<Pod>),
+    Pod(Box<Change<Pod>>),
     /// A ConfigMap with HAProxy templates; with it the watch it comes from.
-    Template(&'static str, Change<ConfigMap>),
+    Template(&'static str, Box<Change<ConfigMap>>),
     /// An object of ours, watched in all namespaces (`None`) or in one.
-    Object(Kind, Option<String>, Change<DynamicObject>),
+    Object(Kind, Option<String>, Box<Change<DynamicObject>>),
     /// A Secret in this namespace, ours or somebody's.
-    Secret(String, Change<Secret>),
+    Secret(String, Box<Change<Secret>>),
 }
 
 /// Kinds of ours that are watched in all namespaces at once.
@@ -96,7 +96,7 @@ impl Sources {
     fn run<K: Send + 'static>(
         &self,
         changes: impl Stream<Item = Change<K>> + Send + 'static,
-        event: impl Fn(Change<K>) -> Event + Send + 'static,
+        event: impl Fn(Box<Change<K>>) -> Event + Send + 'static,
     ) {
         let (events, stop) = (self.events.clone(), self.stop.clone());
         tokio::spawn(async move {
@@ -107,7 +107,7 @@ impl Sources {
                     change = changes.next() => change,
                 };
                 let Some(change) = change else { break };
-                if events.send(event(change)).await.is_err() {
+                if events.send(event(Box::new(change))).await.is_err() {
                     break;
                 }
             }

@@ -31,20 +31,20 @@ use crate::{
 impl Engine {
     pub(super) fn absorb(&mut self, event: Event) {
         match event {
-            Event::Cluster(change) => self.cluster_changed(change),
-            Event::Host(change) => self.host_changed(change),
-            Event::Node(change) => self.node_changed(change),
+            Event::Cluster(change) => self.cluster_changed(*change),
+            Event::Host(change) => self.host_changed(*change),
+            Event::Node(change) => self.node_changed(*change),
             Event::Pod(change) => {
-                let owner = match change {
+                let owner = match *change {
                     Change::Applied(pod) => self.cache.put_pod(&pod),
                     Change::Deleted { key, .. } | Change::Unreadable { key, .. } => self.cache.remove_pod(&key),
                     _ => None,
                 };
                 self.due(owner.iter());
             }
-            Event::Template(name, change) => self.template_changed(name, change),
-            Event::Object(kind, namespace, change) => self.object_changed(kind, namespace.as_deref(), change),
-            Event::Secret(namespace, change) => self.secret_changed(&namespace, change),
+            Event::Template(name, change) => self.template_changed(name, *change),
+            Event::Object(kind, namespace, change) => self.object_changed(kind, namespace.as_deref(), *change),
+            Event::Secret(namespace, change) => self.secret_changed(&namespace, *change),
         }
     }
 
@@ -88,9 +88,8 @@ impl Engine {
                 tracing::warn!(cluster = %key, error, "SIPCluster cannot be read and is left alone");
             }
             Change::Listed(_) => self.beginning.listed(&Listing::Clusters),
-            Change::Forbidden(why) => self.refused(&Listing::Clusters, &why),
+            Change::Forbidden(why) | Change::Interrupted(why) => self.refused(&Listing::Clusters, &why),
             Change::Absent => self.refused(&Listing::Clusters, "the CRD is not installed"),
-            Change::Interrupted(why) => self.refused(&Listing::Clusters, &why),
         }
     }
 
@@ -150,9 +149,8 @@ impl Engine {
                 self.moved(moved);
             }
             Change::Listed(_) => self.beginning.listed(&Listing::Hosts),
-            Change::Forbidden(why) => self.refused(&Listing::Hosts, &why),
+            Change::Forbidden(why) | Change::Interrupted(why) => self.refused(&Listing::Hosts, &why),
             Change::Absent => self.refused(&Listing::Hosts, "the CRD is not installed"),
-            Change::Interrupted(why) => self.refused(&Listing::Hosts, &why),
         }
     }
 
@@ -302,7 +300,7 @@ impl Engine {
         match done {
             Done::Recorded(key, result, plan) => {
                 self.schedule.recording = false;
-                match result {
+                match *result {
                     Ok(sip) => {
                         self.put_cluster(sip);
                         // The record says what was decided, so nothing of it is left to write before hosts are.
@@ -319,7 +317,7 @@ impl Engine {
             Done::Proved(result) => self.proof_ended(result),
             Done::Host(key, result) => {
                 self.schedule.host_end(&key);
-                match result {
+                match *result {
                     Ok(Some(host)) => {
                         self.wrote_host(host);
                         self.schedule.host_due(&key);
@@ -373,13 +371,12 @@ impl Engine {
             self.figures_due = true;
             self.put_cluster(sip);
         }
-        match error {
-            Some(error) => self.turn_failed(&key, &error),
-            None => {
-                self.schedule.went_well(&key);
-                if wrote {
-                    self.due([&key]);
-                }
+        if let Some(error) = error {
+            self.turn_failed(&key, &error);
+        } else {
+            self.schedule.went_well(&key);
+            if wrote {
+                self.due([&key]);
             }
         }
         if let Some(after) = again_in {

@@ -58,7 +58,7 @@ impl Engine {
         let (cx, key) = (self.cx.clone(), key.clone());
         self.jobs.spawn(async move {
             let written = sipcluster::begin(&sip, &plan, finalizer, &cx).await;
-            Done::Recorded(key, written, Box::new(plan))
+            Done::Recorded(key, Box::new(written), Box::new(plan))
         });
     }
 
@@ -147,7 +147,7 @@ impl Engine {
                     let cx = self.cx.clone();
                     self.jobs.spawn(async move {
                         let written = sipcluster::quarantine(&host, &turn, &cx).await;
-                        Done::Host(key, written)
+                        Done::Host(key, Box::new(written))
                     });
                 }
             }

@@ -61,13 +61,13 @@ pub struct Engine {
 /// A job that ended.
 enum Done {
     /// Finalizer and record are written; the SIPCluster as it is then.
-    Recorded(Key, Result<SIPCluster, Error>, Box<claims::Plan>),
+    Recorded(Key, Box<Result<SIPCluster, Error>>, Box<claims::Plan>),
     /// A turn over a cluster.
     Turned(Box<Outcome>),
     /// The dry run that proves our rights.
     Proved(Result<(), io_kube::Error>),
     /// A write to a host that is nobody's.
-    Host(Key, Result<Option<BareMetalHost>, Error>),
+    Host(Key, Box<Result<Option<BareMetalHost>, Error>>),
 }
 
 impl Engine {

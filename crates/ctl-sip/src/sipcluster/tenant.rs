@@ -21,10 +21,10 @@ pub(super) async fn kubeconfig(job: &Job, cx: &Context) -> Result<(Option<Arc<[u
         None => own.clone(),
         Some(reference) => Key::new(reference.namespace.as_deref().unwrap_or(&own.namespace), reference.name.as_str()),
     };
-    if cluster.namespace != own.namespace {
-        if let Some(refused) = refusal(&cluster, own, cx).await? {
-            return Ok((None, Some(refused)));
-        }
+    if cluster.namespace != own.namespace
+        && let Some(refused) = refusal(&cluster, own, cx).await?
+    {
+        return Ok((None, Some(refused)));
     }
     // Cluster API keeps it in the Secret <cluster>-kubeconfig, key `value`.
     let data = secret(cx, &Key::new(&cluster.namespace, format!("{}-kubeconfig", cluster.name))).await?;

@@ -131,10 +131,7 @@ impl World {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         });
-        match waited.await {
-            Ok(found) => found,
-            Err(_) => panic!("{what}: not in {LIMIT:?}\n{}", self.state()),
-        }
+        waited.await.unwrap_or_else(|_| panic!("{what}: not in {LIMIT:?}\n{}", self.state()))
     }
 
     /// Everything about clusters and hosts, for a test that failed.

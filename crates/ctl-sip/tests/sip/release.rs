@@ -100,7 +100,7 @@ async fn a_consumer_that_writes_blindly_during_quarantine_keeps_the_host_with_it
     world.until("it is back", back).await;
     // The one that nobody uses is the surplus now.
     world.until("one worker", |_| (world.counts("default/edge") == (0, 1)).then_some(())).await;
-    assert_eq!(world.claimed("default/edge")["Worker"], [gone.clone()]);
+    assert_eq!(world.claimed("default/edge")["Worker"], std::slice::from_ref(&gone));
 }
 
 #[tokio::test(start_paused = true)]
@@ -109,7 +109,7 @@ async fn deletion_waits_for_users_and_leaves_nothing() {
     let consumer = Consumer::new(world.api.client_named("metal3"), "default", "m0");
     consumer.consume("default", "w00").await.expect("consumed");
     let clusters: kube::Api<api::SIPCluster> = kube::Api::namespaced(world.api.client(), "default");
-    clusters.delete("edge", &Default::default()).await.expect("deleted");
+    clusters.delete("edge", &kube::api::DeleteParams::default()).await.expect("deleted");
     let message = world.condition("default/edge", "False", "UnableToDecommission").await;
     assert!(message.contains("default/w00") && message.contains("m0"), "{message}");
     assert_eq!(world.counts("default/edge"), (0, 1));

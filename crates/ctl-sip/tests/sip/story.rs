@@ -40,7 +40,7 @@ async fn at_rest_nothing_is_written() {
     let _manager = world.manager("a");
     world.ready("default/edge").await;
     let mark = world.api.mark();
-    tokio::time::sleep(std::time::Duration::from_secs(3600)).await;
+    tokio::time::sleep(std::time::Duration::from_hours(1)).await;
     let writes: Vec<_> = world.api.writes_since(mark);
     assert!(writes.is_empty(), "{writes:?}");
 }

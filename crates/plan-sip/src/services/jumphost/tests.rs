@@ -244,7 +244,10 @@ fn proxies_are_the_installations_only_where_they_are_asked_for() {
     assert_eq!(secret_text(&plain, "environment"), "export NO_PROXY='*'\nexport no_proxy='*'\n");
     spec.services.jump_host[0].bmc = Some(Bmc { proxy: Some(true), expose: None });
     let proxied = plan(&want(&spec, &installation, vec![]), &with_keys());
-    assert_eq!(secret_text(&proxied, "environment"), "export HTTPS_PROXY='http://proxy:3128'\nexport SIP_BMC_PROXY='true'\n");
+    assert_eq!(
+        secret_text(&proxied, "environment"),
+        "export HTTPS_PROXY='http://proxy:3128'\nexport SIP_BMC_PROXY='true'\n"
+    );
     let deployment = made(&proxied, Kind::Deployment, "jumphost-default").unwrap();
     assert_eq!(deployment["spec"]["template"]["spec"]["containers"][0]["env"], serde_json::json!([]));
 }
