@@ -293,7 +293,10 @@ impl Draft {
             let key = host_of(entry);
             let Some(host) = site.host(&key) else { continue };
             let labelled = host.is_claimed_by(&want.key);
-            let torn = host.claim == Claim::Torn && (!host.in_use() || forced.contains(&key));
+            // What is left of labels is this cluster's only if nobody else could have set them.
+            let torn = host.claim == Claim::Torn
+                && (!host.in_use() || forced.contains(&key))
+                && site.holders(&key).all(|by| *by == want.key);
             let (uid, resource_version) = (host.uid.clone(), host.resource_version.clone());
             match entry.state {
                 HostState::Releasing => plan.depart.push(Depart {

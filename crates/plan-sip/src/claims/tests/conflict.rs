@@ -89,3 +89,12 @@ fn a_quarantine_names_a_cluster_only_where_its_labels_are_taken_off() {
     assert_eq!(going(host("n0")).as_deref(), Some(""), "it may never have had labels of this cluster");
     assert_eq!(going(host("n0").used()), None);
 }
+
+#[test]
+fn what_is_left_of_labels_is_taken_off_only_by_the_one_record_that_holds_the_host() {
+    let leaving = |name: &str, created| cluster(name).created(created).asks(WORKER, 0).holds("n0", WORKER, Releasing);
+    let mut both = world([host("n0").torn()], [leaving("old", 1), leaving("young", 2)]);
+    let depart = both.plan("old").depart.remove(0);
+    assert!(!depart.labelled && !depart.quarantine, "they may have been those of the other");
+    assert!(world([host("n0").torn()], [leaving("old", 1)]).plan("old").depart[0].labelled);
+}

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::sipcluster::{HostRecord, HostState};
+use api::sipcluster::HostState;
 use base::Key;
 use jiff::Timestamp;
 
@@ -32,6 +32,8 @@ pub(super) struct Truth {
     looks: BTreeMap<Key, (String, Key, i64)>,
     /// Hosts whose labels came by people or by a late consumer: no operation of ours put them where they are.
     placed_by_others: BTreeSet<Key>,
+    /// Hosts that people took labels from, and that have been neither labelled nor in quarantine since.
+    stripped: BTreeSet<Key>,
 }
 
 /// The consumer that works for a cluster.
@@ -124,6 +126,7 @@ impl Truth {
             return Err(format!("I1: {key}, used by {:?}, labelled for {cluster}", host.consumer));
         }
         let kept = host.is_claimed_by(cluster);
+        self.stripped.remove(key);
         host.claim = Claim::By { cluster: cluster.clone(), role: role.clone() };
         host.kept_addresses = Some(addresses.clone());
         self.put_host(host);
@@ -149,6 +152,9 @@ impl Truth {
         let at = (!host.in_use()).then_some(self.now);
         let released = depart.released(cluster, at.map(|s| Timestamp::from_second(s).expect("in range")));
         let mut host = Host { released: released.or(host.released.clone()), ..host };
+        if host.released.is_some() {
+            self.stripped.remove(key);
+        }
         if *labelled {
             host.claim = Claim::Free;
             self.placed_by_others.remove(key);
@@ -227,8 +233,7 @@ impl Truth {
     /// Somebody who knows nothing of us takes a host that nobody has. Not one whose labels people have taken off: whoever
     /// uses that counts as its cluster's consumer, for nothing tells the two apart.
     pub(super) fn stranger(&mut self, key: &Key) {
-        let had = |e: &HostRecord| e.name == key.name && e.state != HostState::Chosen;
-        if self.clusters.values().any(|c| c.record.iter().any(had)) {
+        if self.stripped.contains(key) {
             return;
         }
         let Some(host) = self.hosts.get(key).filter(|h| h.claim == Claim::Free && !h.in_use() && h.released.is_none())
@@ -245,6 +250,9 @@ impl Truth {
         let Some(host) = self.hosts.get(key).cloned() else { return };
         let new = change(host.clone());
         if new != host {
+            if matches!(&host.claim, Claim::By { .. }) && new.claim != host.claim {
+                self.stripped.insert(key.clone());
+            }
             if matches!(&new.claim, Claim::By { .. }) && new.claim != host.claim {
                 self.placed_by_others.insert(key.clone());
                 self.looks.remove(key);
