@@ -14,20 +14,24 @@ const FORCE: &str = "sip.airshipit.org/force-release";
 fn claim_labels_are_not_changed_by_people_and_the_refusal_says_what_to_do_instead() {
     sip::edge();
     let before = hosts::labelled("edge");
-    // The kubeconfig of the stack is of system:masters, whom RBAC lets do everything.
+    // The group to which RBAC denies nothing.
+    let masters = "--as=system-test --as-group=system:masters";
     for words in [
         "--overwrite sip.airshipit.org/cluster-name=mine",
         "sip.airshipit.org/cluster-name-",
         "--overwrite sip.airshipit.org/node-type=Worker",
     ] {
-        let said = kubectl_host("label", "tenant-cp-0", words).refusal();
+        let said = kubectl_host("label", "tenant-cp-0", &format!("{words} {masters}")).refusal();
         for remedy in ["change the SIPCluster to move hosts", FORCE] {
             assert!(said.contains(remedy), "{words}: {said}");
         }
     }
-    let said = kubectl_host("annotate", "tenant-cp-0", "--overwrite sip.airshipit.org/addresses={}").refusal();
+    let said =
+        kubectl_host("annotate", "tenant-cp-0", &format!("--overwrite sip.airshipit.org/addresses={{}} {masters}"))
+            .refusal();
     assert!(said.contains("written by Slipway only"), "{said}");
-    let said = kubectl_host("label", "tenant-cp-3", "sip.airshipit.org/cluster-name=mine").refusal();
+    let said =
+        kubectl_host("label", "tenant-cp-3", &format!("sip.airshipit.org/cluster-name=mine {masters}")).refusal();
     assert!(said.contains("written by Slipway only"), "a free host: {said}");
     assert_eq!(hosts::labelled("edge"), before);
 }

@@ -25,6 +25,8 @@ fn rights() -> Restore<impl FnMut()> {
         let mut kubectl = command("kubectl");
         run(kubectl.arg("--kubeconfig").arg(state("tenant/edge/super-admin.conf")).args(line.split_whitespace()))
     };
+    // What a test that was killed left.
+    admin("delete clusterrole,clusterrolebinding system-test-login --ignore-not-found").success();
     admin("create clusterrole system-test-login --verb=get,list --resource=namespaces").success();
     let restore = Restore(move || drop(admin("delete clusterrole,clusterrolebinding system-test-login")));
     admin(&format!("create clusterrolebinding system-test-login --clusterrole=system-test-login --user={USER}"))
@@ -47,8 +49,9 @@ fn kubeconfig(folder: &Folder) -> std::path::PathBuf {
     folder.file("kubeconfig", &text)
 }
 
-fn view(kubeconfig: &Path) -> Value {
-    let mut kubectl = command("kubectl");
+fn view(folder: &Folder, kubeconfig: &Path) -> Value {
+    // kubectl may log in even for this: it asks the credential plugin of every configuration it loads.
+    let mut kubectl = desk(folder, command("kubectl"));
     let words = ["config", "view", "--raw", "--output=json"];
     serde_json::from_str(&run(kubectl.arg("--kubeconfig").arg(kubeconfig).args(words)).success()).unwrap()
 }
@@ -91,7 +94,7 @@ fn logged_in(folder: &Folder) -> Value {
         run(&mut kubectl).ok().ok_or_else(|| run(&mut kubectl).refusal())
     });
     assert!(names.lines().any(|name| name == "namespace/kube-system"), "{names}");
-    view(&file)
+    view(folder, &file)
 }
 
 #[test]
