@@ -77,6 +77,8 @@ fn run(cx: &Cx, keep: bool, stages: &mut Vec<Stage>) -> Result<()> {
     if cx.repo.join(SYSTEM).join("Cargo.toml").exists() {
         stage("whole system", &mut || {
             let manifest = cx.repo.join(SYSTEM).join("Cargo.toml");
+            // The tests run `slipway` as people do: by its name.
+            cargo(cx, &["build", "--locked", "-p", "bin-cli"])?;
             let mut test = command(cx, &["test", "--locked", "--features", "local-stack", "--manifest-path"]);
             test.arg(manifest).arg("--").arg("--test-threads=1").env("KUBECONFIG", cx.kubeconfig());
             succeed(&mut test)
