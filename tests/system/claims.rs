@@ -51,8 +51,9 @@ fn a_host_in_use_is_given_up_by_host_administrators_only() {
     kubectl("create role system-test-eve --namespace=metal3 --verb=get,patch --resource=baremetalhosts").success();
     kubectl("create rolebinding system-test-eve --namespace=metal3 --role=system-test-eve --user=eve").success();
     // A dry run asks admission, and leaves the host where it is.
-    let annotate =
-        |who: &str| kubectl_host("annotate", "tenant-cp-0", &format!("{FORCE}=true --dry-run=server --as=eve {who}"));
+    let annotate = |who: &str| {
+        kubectl_host("annotate", "tenant-cp-0", &format!("{FORCE}=tenant-a/edge --dry-run=server --as=eve {who}"))
+    };
     let said = until("RBAC knows Eve", Duration::from_secs(20), || {
         let said = annotate("").refusal();
         if said.contains("cannot patch") || said.contains("cannot get") { Err(said) } else { Ok(said) }

@@ -71,7 +71,7 @@ fn a_used_host_is_given_up_when_a_host_administrator_says_so() {
     let force = "sip.airshipit.org/force-release";
     let admin = "--as=system-test --as-group=system:masters";
     let _force = Restore(|| drop(hosts::kubectl_host("annotate", &name, &format!("{force}- {admin}"))));
-    hosts::kubectl_host("annotate", &name, &format!("{force}=true {admin}")).success();
+    hosts::kubectl_host("annotate", &name, &format!("{force}={NAMESPACE}/forced {admin}")).success();
     until("the host is given up", SETTLES, || {
         let held = hosts::labelled("forced");
         if held.is_empty() { Ok(()) } else { Err(format!("{held:?}")) }

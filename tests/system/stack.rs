@@ -32,10 +32,11 @@ pub fn state(path: &str) -> PathBuf {
 
 /// A program, with those of the stack before all others.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
-    let ours = [repo().join("target/debug"), repo().join("target/dev/bin")];
+    // Where cargo puts `slipway`, and where the stack keeps kubectl.
+    let built = env::var_os("CARGO_TARGET_DIR").map_or_else(|| repo().join("target"), PathBuf::from);
+    let ours = [built.join("debug"), repo().join("target/debug"), repo().join("target/dev/bin")];
     let path = env::var_os("PATH").unwrap_or_default();
-    // What `make test` put before everything stays there: its `slipway` is the one just built.
-    let all = env::split_paths(&path).chain(ours).collect::<Vec<_>>();
+    let all: Vec<PathBuf> = ours.into_iter().chain(env::split_paths(&path)).collect();
     let mut command = Command::new(program);
     let kubeconfig = env::var_os("KUBECONFIG").unwrap_or_else(|| repo().join(".slipway/kubeconfig").into());
     command.env("PATH", env::join_paths(all).unwrap()).env("KUBECONFIG", kubeconfig).current_dir(repo());
