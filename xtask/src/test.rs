@@ -70,6 +70,12 @@ fn run(cx: &Cx, keep: bool, stages: &mut Vec<Stage>) -> Result<()> {
             real_api::run(cx, &words.map(OsString::from))
         })?;
     }
+    stage("login at a real Dex", &mut || {
+        let dex = gobuild::dex(cx)?;
+        let mut test =
+            command(cx, &["test", "--locked", "-p", "bin-cli", "--features", "real-dex", "--test", "dex"]);
+        succeed(test.env("SLIPWAY_DEX", dex))
+    })?;
     stage("local stack up", &mut || {
         let stack = Cx::new(&config::state("log"))?;
         up::up(&stack, false)
