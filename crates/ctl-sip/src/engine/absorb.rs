@@ -14,7 +14,6 @@ use kube::{ResourceExt, core::DynamicObject};
 use plan_sip::{
     claims::Plan,
     host::Host,
-    placement::Standing,
     services::{Kind, names_referred},
     site::{Moved, SecretFacts},
     want::Want,
@@ -82,7 +81,10 @@ impl Engine {
 
     fn cluster_changed(&mut self, change: Change<SIPCluster>) {
         match change {
-            Change::Applied(sip) => self.put_cluster(sip),
+            Change::Applied(sip) => {
+                self.forget_departed(&sip);
+                self.put_cluster(sip);
+            }
             Change::Deleted { key, uid } => self.remove_cluster(&key, &uid),
             Change::Unreadable { key, error, .. } => {
                 tracing::warn!(cluster = %key, error, "SIPCluster cannot be read and is left alone");
@@ -90,6 +92,15 @@ impl Engine {
             Change::Listed(_) => self.beginning.listed(&Listing::Clusters),
             Change::Forbidden(why) | Change::Interrupted(why) => self.refused(&Listing::Clusters, &why),
             Change::Absent => self.refused(&Listing::Clusters, "the CRD is not installed"),
+        }
+    }
+
+    /// Where somebody else wrote the record, what we know of touched hosts is from before it.
+    fn forget_departed(&mut self, sip: &SIPCluster) {
+        let key = Key::new(sip.namespace().unwrap_or_default(), sip.name_any());
+        let hosts = |s: &SIPCluster| s.status.as_ref().map(|s| s.hosts.clone()).unwrap_or_default();
+        if self.sips.get(&key).is_some_and(|known| hosts(known) != hosts(sip)) {
+            self.departed.remove(&key);
         }
     }
 
@@ -363,7 +374,7 @@ impl Engine {
         known.extend(departed);
         // Only while a host is still in the record does it matter that it was touched.
         let site = &self.site;
-        known.retain(|host| matches!(site.standing(host), Some(Standing::Taken { by, .. }) if *by == key));
+        known.retain(|host| site.holders(host).any(|holder| *holder == key));
         if known.is_empty() {
             self.departed.remove(&key);
         }
