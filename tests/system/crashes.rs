@@ -1,18 +1,40 @@
 //! The manager killed in the middle of claims and releases.
 
-use std::{thread, time::Duration};
+use std::{fs, thread, time::Duration};
 
 use crate::{
     hosts::{self, RELEASED},
     sip::{self, NAMESPACE, SETTLES},
-    stack::{Restore, create, get, kubectl, until},
+    stack::{Restore, command, create, get, kubectl, run, until},
 };
 
 const MANAGER: &str = "--namespace=slipway-system --selector=app.kubernetes.io/name=slipway-manager";
 
-/// Kills the manager's pods without grace.
+/// Ends the manager's processes by SIGKILL, and removes their pods, so that no back-off delays the next ones.
 fn kill() {
+    let pods = get(&format!("pods {MANAGER}"));
+    let mut killed = 0;
+    for pod in pods["items"].as_array().unwrap() {
+        for pid in processes(pod["metadata"]["uid"].as_str().unwrap()) {
+            // One of the turn before may just have ended by itself.
+            killed += usize::from(run(command("kill").args(["-KILL", &pid])).ok().is_some());
+        }
+    }
     kubectl(&format!("delete pods {MANAGER} --force --grace-period=0 --wait=false")).success();
+    assert!(killed > 0, "there was no manager to kill");
+}
+
+/// Processes called `manager` in a pod: its node is this machine.
+fn processes(uid: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let is =
+            |file: &str, what: &str| fs::read_to_string(entry.path().join(file)).is_ok_and(|text| text.contains(what));
+        if is("comm", "manager") && is("cgroup", uid) {
+            found.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    found
 }
 
 /// Sets the quarantine of released hosts, so that two spare ones are enough for many turns.
