@@ -50,13 +50,14 @@ pub struct Sources {
     client: Client,
     events: mpsc::Sender<Event>,
     stop: CancellationToken,
-    namespaces: BTreeSet<String>,
+    secrets_of: BTreeSet<String>,
+    config_maps_of: BTreeSet<String>,
 }
 
 impl Sources {
     /// Watches that tell `events` until `stop`; none runs yet.
     pub fn new(client: Client, events: mpsc::Sender<Event>, stop: CancellationToken) -> Self {
-        Self { client, events, stop, namespaces: BTreeSet::new() }
+        Self { client, events, stop, secrets_of: BTreeSet::new(), config_maps_of: BTreeSet::new() }
     }
 
     /// Starts what is watched in all namespaces.
@@ -77,20 +78,28 @@ impl Sources {
         }
     }
 
-    /// Watches Secrets, and ConfigMaps of ours, in a namespace from now on. Whether it was not watched before.
-    pub fn also_in(&mut self, namespace: &str) -> bool {
-        if !self.namespaces.insert(namespace.to_owned()) {
+    /// Watches Secrets in a namespace from now on. Whether they were not watched before.
+    pub fn secrets_in(&mut self, namespace: &str) -> bool {
+        if !self.secrets_of.insert(namespace.to_owned()) {
             return false;
         }
-        let scope = Scope::Namespace(namespace.to_owned());
         let of = namespace.to_owned();
+        let scope = Scope::Namespace(of.clone());
         let secrets = changes(self.client.clone(), &scope, watcher::Config::default());
         self.run(secrets, move |change| Event::Secret(of.clone(), change));
+        true
+    }
+
+    /// Watches ConfigMaps of ours in a namespace of tenants from now on. Where only hosts lie, we may not, and make none.
+    pub fn config_maps_in(&mut self, namespace: &str) {
+        if !self.config_maps_of.insert(namespace.to_owned()) {
+            return;
+        }
+        let of = namespace.to_owned();
+        let scope = Scope::Namespace(of.clone());
         let ours = watcher::Config::default().labels(keys::OWNER_UID);
         let maps = changes_of(self.client.clone(), &resource(Kind::ConfigMap), &scope, ours);
-        let of = namespace.to_owned();
         self.run(maps, move |change| Event::Object(Kind::ConfigMap, Some(of.clone()), change));
-        true
     }
 
     fn run<K: Send + 'static>(

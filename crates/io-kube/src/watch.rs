@@ -22,6 +22,7 @@ use kube::{
 };
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::error::Cause;
 
@@ -186,23 +187,35 @@ fn identity(meta: &ObjectMeta) -> (Key, String) {
 }
 
 /// Pause after a failure: 0.2 s, doubling up to 5 s, so that a CRD installed late is found soon.
+///
+/// The watcher announces every attempt as if it were a success, which would begin the pauses anew each time: only a
+/// while without failures does.
 #[derive(Default)]
-struct Pause(u32);
+struct Pause {
+    step: u32,
+    last: Option<Instant>,
+}
+
+/// How long without a failure makes the next one a first one.
+const CALM: Duration = Duration::from_secs(30);
 
 impl Iterator for Pause {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        let pause = Duration::from_millis(200 << self.0).min(Duration::from_secs(5));
-        self.0 = (self.0 + 1).min(5);
+        let now = Instant::now();
+        if self.last.is_some_and(|last| now.duration_since(last) > CALM) {
+            self.step = 0;
+        }
+        let pause = Duration::from_millis(200 << self.step).min(Duration::from_secs(5));
+        self.step = (self.step + 1).min(5);
+        self.last = Some(now);
         Some(pause)
     }
 }
 
 impl Backoff for Pause {
-    fn reset(&mut self) {
-        self.0 = 0;
-    }
+    fn reset(&mut self) {}
 }
 
 /// An object, or what can be said of one that does not parse.

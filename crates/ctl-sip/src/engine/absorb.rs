@@ -116,7 +116,8 @@ impl Engine {
         if past && self.sips.get(&want.key).and_then(|s| s.uid()) == sip.uid() {
             return;
         }
-        self.watch_namespace(&want.key.namespace.clone());
+        self.watch_namespace(&want.key.namespace);
+        self.sources.config_maps_in(&want.key.namespace);
         let key = want.key.clone();
         for secret in names_referred(&sip.spec).secrets {
             self.referring.entry(Key::new(&key.namespace, secret)).or_default().insert(key.clone());

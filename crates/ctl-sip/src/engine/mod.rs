@@ -133,7 +133,7 @@ impl Engine {
     }
 
     fn watch_namespace(&mut self, namespace: &str) {
-        if self.sources.also_in(namespace) {
+        if self.sources.secrets_in(namespace) {
             self.beginning.expect_namespace(namespace);
         }
     }
