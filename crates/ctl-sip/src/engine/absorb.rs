@@ -354,8 +354,7 @@ impl Engine {
     }
 
     fn turned(&mut self, outcome: Outcome) {
-        let Outcome { key, sip, hosts, objects, departed, verified, compared, error, again_in, wrote, ready: _ } =
-            outcome;
+        let Outcome { key, sip, hosts, objects, departed, verified, compared, error, again_in, wrote } = outcome;
         self.schedule.end(&key);
         for host in hosts {
             self.wrote_host(host);

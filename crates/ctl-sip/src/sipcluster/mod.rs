@@ -3,7 +3,7 @@
 mod apply;
 mod events;
 mod observe;
-pub mod status;
+mod status;
 mod tenant;
 
 use std::{
@@ -74,8 +74,6 @@ pub struct Outcome {
     pub again_in: Option<Duration>,
     /// Whether anything was written.
     pub wrote: bool,
-    /// Whether the cluster is Ready.
-    pub ready: bool,
 }
 
 /// What a turn did, as the status stage reads it.
@@ -156,7 +154,6 @@ pub async fn turn(mut job: Job, cx: &Context) -> Outcome {
         return out;
     }
     let status = status::of(&job.sip, &job.plan, &done, (cx.now)());
-    out.ready = status::is_ready(&status);
     if differs(job.sip.status.as_ref(), &status) {
         match cx.writer.put_status_as(&*job.sip, &status).await {
             Ok(sip) => {

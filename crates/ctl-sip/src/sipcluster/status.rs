@@ -20,12 +20,7 @@ use plan_sip::{
 use super::Done;
 
 /// Condition type of the whole.
-pub const READY: &str = "Ready";
-
-/// Whether condition Ready holds.
-pub fn is_ready(status: &SIPClusterStatus) -> bool {
-    find(&status.conditions, READY).is_some_and(|c| c.status == "True")
-}
+pub(super) const READY: &str = "Ready";
 
 /// The status after a turn over `sip`.
 pub(crate) fn of(sip: &SIPCluster, plan: &Plan, done: &Done<'_>, now: Timestamp) -> SIPClusterStatus {
@@ -83,7 +78,7 @@ pub(crate) fn of(sip: &SIPCluster, plan: &Plan, done: &Done<'_>, now: Timestamp)
 }
 
 /// `host:port` of an endpoint, an IPv6 address in brackets.
-pub fn authority(endpoint: &Endpoint) -> String {
+fn authority(endpoint: &Endpoint) -> String {
     if endpoint.host.contains(':') {
         format!("[{}]:{}", endpoint.host, endpoint.port)
     } else {
