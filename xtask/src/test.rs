@@ -72,8 +72,7 @@ fn run(cx: &Cx, keep: bool, stages: &mut Vec<Stage>) -> Result<()> {
     }
     stage("login at a real Dex", &mut || {
         let dex = gobuild::dex(cx)?;
-        let mut test =
-            command(cx, &["test", "--locked", "-p", "bin-cli", "--features", "real-dex", "--test", "dex"]);
+        let mut test = command(cx, &["test", "--locked", "-p", "bin-cli", "--features", "real-dex", "--test", "dex"]);
         succeed(test.env("SLIPWAY_DEX", dex))
     })?;
     stage("local stack up", &mut || {
