@@ -10,6 +10,9 @@ use crate::{context::Cx, gobuild, step::command};
 /// Static programs run in an image without a C library.
 const TARGET: &str = "x86_64-unknown-linux-musl";
 
+/// How they are built: `Cargo.toml` says why not as a release.
+const PROFILE: &str = "local";
+
 /// Where the built programs are.
 pub(super) struct Programs {
     dir: PathBuf,
@@ -31,7 +34,7 @@ pub(super) fn build(cx: &Cx, images: &[Image]) -> Result<Programs> {
     if !packages.is_empty() {
         cx.steps.run("static programs", |step| {
             let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-            let mut build = command(cargo, ["build", "--locked", "--release", "--target", TARGET]);
+            let mut build = command(cargo, ["build", "--locked", "--profile", PROFILE, "--target", TARGET]);
             for package in packages {
                 build.args(["--package", package]);
             }
@@ -40,7 +43,7 @@ pub(super) fn build(cx: &Cx, images: &[Image]) -> Result<Programs> {
             Ok("up to date")
         })?;
     }
-    Ok(Programs { dir: target.join(TARGET).join("release") })
+    Ok(Programs { dir: target.join(TARGET).join(PROFILE) })
 }
 
 impl Programs {
