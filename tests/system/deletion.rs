@@ -1,24 +1,14 @@
 //! What deletion takes away, and when.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use serde_json::json;
 
 use crate::{
     hosts,
-    sip::{self, NAMESPACE, SETTLES},
+    sip::{self, NAMESPACE, SETTLES, owned},
     stack::{Restore, get, kubectl, until},
 };
-
-/// Kinds of the objects that serve a tenant.
-const KINDS: &str = "deployments,services,secrets,configmaps,poddisruptionbudgets,persistentvolumeclaims,pods";
-
-/// Objects of a cluster, as kind/name.
-fn owned(uid: &str) -> BTreeSet<String> {
-    let line =
-        format!("get {KINDS} --namespace={NAMESPACE} --selector=sip.airshipit.org/owner-uid={uid} --output=name");
-    kubectl(&line).success().lines().map(str::to_owned).collect()
-}
 
 #[test]
 fn a_cluster_in_use_is_served_until_nobody_uses_it_and_then_leaves_nothing() {

@@ -1,6 +1,6 @@
 //! SIPClusters of the tests: the one of `make up`, those made here, and what their status says.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::{Value, json};
 
@@ -60,6 +60,22 @@ pub fn kept_for(name: &str, host: &str) {
         });
         if told { Ok(()) } else { Err(sip["status"]["conditions"].to_string()) }
     });
+}
+
+/// Waits until it is gone.
+pub fn gone(name: &str) {
+    until(&format!("SIPCluster {name} is gone"), SETTLES, || {
+        let left = get(&format!("sipclusters --namespace={NAMESPACE} --field-selector=metadata.name={name}"));
+        if left["items"].as_array().unwrap().is_empty() { Ok(()) } else { Err(left["items"][0].to_string()) }
+    });
+}
+
+/// Objects that serve a tenant, by the uid of its SIPCluster, as kind/name.
+pub fn owned(uid: &str) -> BTreeSet<String> {
+    let kinds = "deployments,services,secrets,configmaps,poddisruptionbudgets,persistentvolumeclaims,pods";
+    let line =
+        format!("get {kinds} --namespace={NAMESPACE} --selector=sip.airshipit.org/owner-uid={uid} --output=name");
+    kubectl(&line).success().lines().map(str::to_owned).collect()
 }
 
 /// Changes the spec of a SIPCluster.
