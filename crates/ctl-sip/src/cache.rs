@@ -85,8 +85,11 @@ pub fn owned(kind: Kind, object: &DynamicObject) -> Owned {
         Kind::Secret => Facts::Secret { data: decoded(&live) },
         _ => Facts::None,
     };
-    // The status decides nothing but the facts, and changes often.
     if let Value::Object(fields) = &mut live {
+        // Items of a list do not repeat what they are, and would differ from what we say for ever.
+        fields.insert("apiVersion".to_owned(), kind.api_version().into());
+        fields.insert("kind".to_owned(), kind.name().into());
+        // The status decides nothing but the facts, and changes often.
         fields.remove("status");
     }
     Owned {

@@ -100,7 +100,7 @@ async fn service(step: &Step, want: &Want, cx: &Context, out: &mut Outcome) -> R
             } else {
                 cx.writer.update_ssa(&resource, body, &version).await
             };
-            put(object, written, namespace, cx, out).await
+            updated(object, resource_version, written, namespace, cx, out).await
         }
         Step::Delete { kind, name, uid, resource_version } => {
             let on = version(uid, resource_version);
@@ -127,7 +127,7 @@ async fn service(step: &Step, want: &Want, cx: &Context, out: &mut Outcome) -> R
                     let on = version(uid, resource_version);
                     let body = in_namespace(&object.body, namespace);
                     let written = cx.writer.update_ssa(&cache::resource(object.kind), body, &on).await;
-                    put(&object, written, namespace, cx, out).await
+                    updated(&object, resource_version, written, namespace, cx, out).await
                 }
             }
         }
@@ -172,6 +172,26 @@ async fn create(object: &Object, namespace: &str, cx: &Context, out: &mut Outcom
     let body = in_namespace(&object.body, namespace);
     let written = cx.writer.create(&cache::resource(object.kind), body).await;
     put(object, written, namespace, cx, out).await
+}
+
+/// An update of the version `before`. If that is its version still, the API server, or an admission webhook behind it,
+/// says that nothing differs, whatever comparison says: it holds, and asking again and again would change nothing.
+async fn updated(
+    object: &Object,
+    before: &str,
+    written: Result<kube::core::DynamicObject, io_kube::Error>,
+    namespace: &str,
+    cx: &Context,
+    out: &mut Outcome,
+) -> Result<(), Error> {
+    match &written {
+        Ok(live) if live.metadata.resource_version.as_deref() == Some(before) => {
+            tracing::debug!(cluster = %out.key, kind = %object.kind, name = object.name, "nothing to change");
+            out.verified.insert((object.kind, object.name.clone()));
+            Ok(())
+        }
+        _ => put(object, written, namespace, cx, out).await,
+    }
 }
 
 async fn put(

@@ -116,7 +116,7 @@ pub async fn turn(mut job: Job, cx: &Context) -> Outcome {
     if let Some(plan) = &plan {
         tracing::debug!(cluster = %out.key, steps = plan.steps.len(), "services planned");
         done.services_error = apply::services(&job, plan, cx, &mut out).await.err();
-        out.verified.clone_from(&plan.verified);
+        out.verified.extend(plan.verified.iter().cloned());
         out.again_in = plan.again_in.map(Duration::from_secs);
     }
     done.services = plan.as_ref();

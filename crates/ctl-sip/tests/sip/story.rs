@@ -46,6 +46,26 @@ async fn at_rest_nothing_is_written() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_manager_that_begins_in_a_settled_world_does_not_even_ask_for_writes() {
+    let world = World::new();
+    hosts(&world, 3, 2);
+    world.api.seed(sip("default/edge").control_plane(3).workers(2).topology(RACK).services().object());
+    world.api.seed(serde_json::json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "default", "name": "edge-ssh-private-key"},
+        "data": {"key": "a2V5"},
+    }));
+    let first = world.manager("a");
+    world.ready("default/edge").await;
+    drop(first);
+    let mark = world.api.mark();
+    let _second = world.manager("b");
+    tokio::time::sleep(std::time::Duration::from_mins(5)).await;
+    let asked = world.api.since(mark).into_iter().filter(|entry| entry.client == "b" && !entry.dry_run);
+    let writes: Vec<String> = asked.filter(|entry| entry.verb.writes()).map(|entry| entry.to_string()).collect();
+    assert!(writes.is_empty(), "{writes:#?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cluster_that_cannot_be_whole_takes_nothing_and_goes_on_when_a_host_becomes_free() {
     let world = World::new();
     hosts(&world, 2, 4);
