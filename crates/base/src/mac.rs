@@ -1,0 +1,128 @@
+//! Ethernet addresses.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+/// A 48-bit Ethernet address (IEEE 802, EUI-48). Ordered as the number it is.
+///
+/// Its text form is six lower-case pairs with colons; pairs with hyphens and capitals are read too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Mac([u8; 6]);
+
+/// A text that is no Ethernet address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("MAC address {0:?} is invalid: six pairs of hexadecimal digits are asked for, such as 52:54:00:06:00:01")]
+pub struct NotAMac(pub String);
+
+impl Mac {
+    /// The address with these bytes, as they go over the wire.
+    pub const fn new(bytes: [u8; 6]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes, as they go over the wire.
+    pub const fn bytes(self) -> [u8; 6] {
+        self.0
+    }
+
+    /// The address as a number below 2^48.
+    pub fn number(self) -> u64 {
+        self.0.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+    }
+
+    /// The address that is this number, if it is below 2^48.
+    pub fn from_number(number: u64) -> Option<Self> {
+        let [0, 0, bytes @ ..] = number.to_be_bytes() else { return None };
+        Some(Self(bytes))
+    }
+
+    /// The address `step` further on; none past the last.
+    pub fn checked_add(self, step: u64) -> Option<Self> {
+        Self::from_number(self.number().checked_add(step)?)
+    }
+
+    /// Whether one interface may have it: multicast and the zero address are nobody's own.
+    pub fn is_unicast(self) -> bool {
+        self.0[0] & 1 == 0 && self.number() != 0
+    }
+}
+
+impl fmt::Display for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+impl FromStr for Mac {
+    type Err = NotAMac;
+
+    fn from_str(text: &str) -> Result<Self, NotAMac> {
+        let bad = || NotAMac(text.chars().take(64).collect());
+        let separator = if text.contains('-') { '-' } else { ':' };
+        let mut bytes = [0; 6];
+        let mut pairs = text.split(separator);
+        for byte in &mut bytes {
+            let pair = pairs.next().ok_or_else(bad)?;
+            if pair.len() != 2 || !pair.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+                return Err(bad());
+            }
+            *byte = u8::from_str_radix(pair, 16).map_err(|_| bad())?;
+        }
+        if pairs.next().is_some() { Err(bad()) } else { Ok(Self(bytes)) }
+    }
+}
+
+impl TryFrom<String> for Mac {
+    type Error = NotAMac;
+
+    fn try_from(text: String) -> Result<Self, NotAMac> {
+        text.parse()
+    }
+}
+
+impl From<Mac> for String {
+    fn from(mac: Mac) -> Self {
+        mac.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(bytes in any::<[u8; 6]>()) {
+            let mac = Mac::new(bytes);
+            prop_assert_eq!(mac.to_string().parse::<Mac>(), Ok(mac));
+            prop_assert_eq!(mac.to_string().to_uppercase().replace(':', "-").parse::<Mac>(), Ok(mac));
+            prop_assert_eq!(Mac::from_number(mac.number()), Some(mac));
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        for text in
+            ["", "52:54:00:06:00", "52:54:00:06:00:01:02", "52:54:00:06:00:0g", "525400060001", "+2:54:00:06:00:01"]
+        {
+            assert!(text.parse::<Mac>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_last_address_has_no_next() {
+        assert_eq!(Mac::new([0xff; 6]).checked_add(1), None);
+        assert_eq!(Mac::new([2, 0, 0, 0, 0, 0xff]).checked_add(1), Some(Mac::new([2, 0, 0, 0, 1, 0])));
+    }
+
+    #[test]
+    fn groups_and_nobody_are_not_unicast() {
+        assert!(Mac::new([2, 0, 0, 0, 0, 0]).is_unicast());
+        assert!(!Mac::new([1, 0, 0x5e, 0, 0, 1]).is_unicast());
+        assert!(!Mac::new([0; 6]).is_unicast());
+    }
+}
