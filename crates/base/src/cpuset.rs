@@ -108,10 +108,9 @@ impl fmt::Display for CpuSet {
             while let Some(next) = cpus.next_if(|next| *next == last + 1) {
                 last = next;
             }
-            if first == last {
-                write!(f, "{comma}{first}")?
-            } else {
-                write!(f, "{comma}{first}-{last}")?
+            write!(f, "{comma}{first}")?;
+            if last > first {
+                write!(f, "-{last}")?;
             }
             comma = ",";
         }
