@@ -39,6 +39,8 @@ pub enum Turn {
         /// The role the host had.
         role: String,
     },
+    /// Take the labels off a host whose SIPCluster is gone, and write this annotation: the quarantine begins.
+    Abandon(Released),
     /// Take the annotation off a host that is claimed: it has served its purpose.
     Clear,
 }
@@ -64,6 +66,14 @@ pub fn turn(host: &Host, site: &Site, now: Timestamp) -> Turn {
     let Some(at) = released.at.filter(|at| *at <= now) else { return begin() };
     let end = at.saturating_add(jiff::SignedDuration::from_secs(site.settings.quarantine)).unwrap_or(Timestamp::MAX);
     if now >= end { Turn::End } else { Turn::Until(end) }
+}
+
+/// The release, at `now`, of a host whose SIPCluster is gone; `None`: somebody uses it, or no SIPCluster has it.
+pub fn abandoned(host: &Host, now: Timestamp) -> Option<Turn> {
+    let Claim::By { cluster, role } = &host.claim else { return None };
+    let (namespace, name, role) = (cluster.namespace.clone(), cluster.name.clone(), role.clone());
+    let released = Released { namespace, cluster: name, role, at: Some(now), forced: false };
+    (!host.in_use()).then_some(Turn::Abandon(released))
 }
 
 #[cfg(test)]
@@ -112,6 +122,17 @@ mod tests {
         let back = Turn::Return { cluster: Key::new("t", "edge"), role: "Worker".into() };
         assert_eq!(turn(&host, &site(), at(120)), back);
         assert_eq!(turn(&host, &Site::default(), at(500)), Turn::Rest, "a cluster that is gone gets nothing back");
+    }
+
+    #[test]
+    fn only_a_host_that_nobody_uses_is_given_up_by_a_cluster_that_is_gone() {
+        let claimed = |consumed| {
+            let claim = Claim::By { cluster: Key::new("t", "edge"), role: "Worker".into() };
+            Host { claim, ..host(consumed, None) }
+        };
+        assert_eq!(abandoned(&claimed(false), at(100)), Some(Turn::Abandon(released(Some(100), false))));
+        assert_eq!(abandoned(&claimed(true), at(100)), None);
+        assert_eq!(abandoned(&host(false, None), at(100)), None, "it is nobody's");
     }
 
     #[test]

@@ -49,7 +49,8 @@ impl Engine {
 
     fn due<'a>(&mut self, keys: impl IntoIterator<Item = &'a Key>) {
         for key in keys {
-            if self.sips.contains_key(key) || self.cache.has_objects(key) {
+            let left_behind = || self.cache.has_objects(key) || self.site.labelled(key).next().is_some();
+            if self.sips.contains_key(key) || left_behind() {
                 self.schedule.due(key);
             }
         }
@@ -123,6 +124,7 @@ impl Engine {
             self.referring.entry(Key::new(&key.namespace, secret)).or_default().insert(key.clone());
         }
         self.sips.insert(key, Arc::new(sip));
+        self.abandoned.remove(&want.key);
         let moved = self.site.put_cluster(want);
         self.moved(moved);
     }

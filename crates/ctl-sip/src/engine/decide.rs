@@ -114,21 +114,6 @@ impl Engine {
         found
     }
 
-    /// Objects whose SIPCluster is gone without our finalizer go once no host is labelled for it.
-    fn orphans(&mut self, key: &Key) {
-        let labelled: Vec<String> = self.site.labelled(key).map(ToString::to_string).collect();
-        if !self.cache.has_objects(key) {
-            return;
-        }
-        if !labelled.is_empty() {
-            tracing::warn!(cluster = %key, hosts = labelled.join(", "), "hosts are labelled for a SIPCluster that is gone; its services stay until they are not");
-            return;
-        }
-        let (cx, objects, key) = (self.cx.clone(), self.cache.objects(key), key.clone());
-        self.schedule.begin(&key);
-        self.jobs.spawn(async move { Done::Turned(Box::new(sipcluster::demolish(key, objects, &cx).await)) });
-    }
-
     /// Looks after hosts that are nobody's: quarantine begins, ends, or their old owner comes back.
     pub(super) fn hosts_due(&mut self) {
         for key in self.schedule.take_hosts() {

@@ -4,6 +4,7 @@
 mod absorb;
 mod begin;
 mod decide;
+mod orphans;
 mod proof;
 mod schedule;
 
@@ -47,6 +48,8 @@ pub struct Engine {
     written: BTreeMap<Key, String>,
     /// Unlabelled hosts that were touched so that they may leave the record.
     departed: BTreeMap<Key, BTreeSet<Key>>,
+    /// SIPClusters that are gone though hosts are labelled for them, and since when none of those is in use.
+    abandoned: BTreeMap<Key, Instant>,
     /// Clusters that wait for hosts.
     waiting: BTreeSet<Key>,
     schedule: Schedule,
@@ -80,6 +83,7 @@ impl Engine {
             referring: BTreeMap::new(),
             written: BTreeMap::new(),
             departed: BTreeMap::new(),
+            abandoned: BTreeMap::new(),
             waiting: BTreeSet::new(),
             schedule: Schedule::default(),
             beginning: Beginning::default(),

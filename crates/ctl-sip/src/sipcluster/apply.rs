@@ -310,6 +310,13 @@ async fn release(depart: &Depart, cluster: &Key, in_use: bool, cx: &Context) -> 
     patch_host(&depart.host, &depart.uid, &depart.resource_version, json!({ "metadata": metadata }), cx).await
 }
 
+/// Whether the API server has this SIPCluster, readable to us or not.
+pub async fn exists(cluster: &Key, cx: &Context) -> Result<bool, Error> {
+    let resource = ApiResource::erase::<SIPCluster>(&());
+    let found = read::get(cx.writer.client(), &resource, Some(&cluster.namespace), &cluster.name).await;
+    Ok(found.map_err(Error::Api)?.is_some())
+}
+
 /// Carries out what was decided about a host that is nobody's.
 pub async fn quarantine(host: &Host, turn: &quarantine::Turn, cx: &Context) -> Result<Option<BareMetalHost>, Error> {
     let metadata = match turn {
@@ -317,6 +324,13 @@ pub async fn quarantine(host: &Host, turn: &quarantine::Turn, cx: &Context) -> R
         quarantine::Turn::Begin(released) => {
             let text = serde_json::to_string(released).expect("strings and a time are JSON");
             json!({"annotations": {keys::RELEASED: text}})
+        }
+        quarantine::Turn::Abandon(released) => {
+            let text = serde_json::to_string(released).expect("strings and a time are JSON");
+            json!({
+                "annotations": {keys::RELEASED: text},
+                "labels": {keys::CLUSTER_NAMESPACE: null, keys::CLUSTER_NAME: null, keys::NODE_TYPE: null},
+            })
         }
         quarantine::Turn::End | quarantine::Turn::Clear => json!({"annotations": {keys::RELEASED: null}}),
         quarantine::Turn::Return { cluster, role } => json!({

@@ -27,7 +27,7 @@ use crate::{
     cache::{CachedPod, Objects},
 };
 
-pub use apply::{begin, quarantine};
+pub use apply::{begin, exists, quarantine};
 
 /// What a turn starts from.
 pub struct Job {

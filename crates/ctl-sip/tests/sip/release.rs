@@ -125,3 +125,33 @@ async fn deletion_waits_for_users_and_leaves_nothing() {
         world.api.names("Secret")
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn hosts_of_a_cluster_that_lost_its_finalizer_are_free_again_once_nobody_uses_any_of_them() {
+    let (world, _manager) = world_with_workers(2, 2).await;
+    let consume = |consumer: serde_json::Value| {
+        world.api.edit("BareMetalHost", "default/w00", |host| host["spec"]["consumerRef"] = consumer.clone());
+    };
+    consume(json!({"kind": "Metal3Machine", "namespace": "default", "name": "m"}));
+    world.api.edit("SIPCluster", "default/edge", |cluster| cluster["metadata"]["finalizers"] = json!([]));
+    world.api.remove("SIPCluster", "default/edge");
+    tokio::time::sleep(std::time::Duration::from_mins(5)).await;
+    assert_eq!(world.counts("default/edge"), (0, 2), "one is in use, and its services reach the other");
+
+    let served = |api: &testkit::Api| api.get("Service", "default/loadbalancer-worker-edge").is_some();
+    world.api.invariant("labels go after the services", move |now| {
+        let labelled =
+            |host: &&serde_json::Value| !host["metadata"]["labels"]["sip.airshipit.org/cluster-name"].is_null();
+        let serves = now.get("Service", "default/loadbalancer-worker-edge").is_some();
+        let held = now.all("BareMetalHost").filter(labelled).count();
+        if serves && held < 2 { Err(format!("{held} of 2 hosts are labelled")) } else { Ok(()) }
+    });
+    assert!(served(&world.api));
+    consume(serde_json::Value::Null);
+    world.until("both are free", |_| (world.counts("default/edge") == (0, 0)).then_some(())).await;
+    assert!(!served(&world.api));
+    let quarantined =
+        |host: &serde_json::Value| !host["metadata"]["annotations"]["sip.airshipit.org/released"].is_null();
+    world.until("no quarantine", |api| (!api.list("BareMetalHost").iter().any(quarantined)).then_some(())).await;
+    assert_eq!(world.api.violations(), Vec::<String>::new());
+}

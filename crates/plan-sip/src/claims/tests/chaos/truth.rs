@@ -175,6 +175,13 @@ impl Truth {
             Turn::Rest | Turn::Until(_) => return Ok(false),
             Turn::Begin(released) => host.released = Some(released.clone()),
             Turn::End | Turn::Clear => {}
+            Turn::Abandon(released) => {
+                if host.in_use() {
+                    return Err(format!("I4: {} given up while used by {}", host.key, host.user()));
+                }
+                host.claim = Claim::Free;
+                host.released = Some(released.clone());
+            }
             Turn::Return { cluster, role } => {
                 if host.consumer.as_ref().is_some_and(|c| *c != machine(cluster)) {
                     return Err(format!("I1: {} given back to {cluster} while used by {}", host.key, host.user()));
