@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf, time::Duration};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 use crate::{
     cluster::{says, worst},
@@ -50,7 +50,8 @@ pub fn key(step: &Step, file: &std::path::Path, comment: &str) -> Result<()> {
     step.run(command("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", comment, "-f"]).arg(file))
 }
 
-/// The accounts of the hosts: they see these instead of the machine's own.
+/// The `/etc` of the hosts: their accounts, and what programs need to start. A folder, for it stays when the machine's
+/// own `/etc/passwd` is replaced, as every package with an account of its own does.
 fn accounts() -> Result<()> {
     let mut passwd = vec!["root:x:0:0:root:/:/usr/sbin/nologin".to_owned()];
     let mut shadow = vec!["root:*:19000::::::".to_owned(), "sshd:*:19000::::::".to_owned()];
@@ -62,9 +63,12 @@ fn accounts() -> Result<()> {
         group.push(format!("{user}:x:{id}:"));
     }
     let text = |lines: Vec<String>| lines.join("\n") + "\n";
-    files::write(&state("hosts/passwd"), &text(passwd))?;
-    files::write_private(&state("hosts/shadow"), &text(shadow))?;
-    files::write(&state("hosts/group"), &text(group))
+    files::write(&state("hosts/etc/passwd"), &text(passwd))?;
+    files::write_private(&state("hosts/etc/shadow"), &text(shadow))?;
+    files::write(&state("hosts/etc/group"), &text(group))?;
+    files::write(&state("hosts/etc/nsswitch.conf"), "passwd: files\ngroup: files\nshadow: files\nhosts: files\n")?;
+    fs::copy("/etc/ld.so.cache", state("hosts/etc/ld.so.cache")).context("no /etc/ld.so.cache")?;
+    Ok(())
 }
 
 fn sshd(cx: &Cx, step: &Step, host: &Host) -> Result<Outcome> {
@@ -82,19 +86,17 @@ fn sshd(cx: &Cx, step: &Step, host: &Host) -> Result<Outcome> {
     let file = dir.join("sshd_config");
     files::write(&file, &config)?;
     // With mount and UTS namespaces of its own, so that a login sees a host and not this machine's accounts and homes.
-    let accounts = state("hosts");
+    let etc = state("hosts/etc");
     let script = format!(
-        "hostname {name}; mkdir -p /run/sshd; \
-         for f in passwd shadow group; do mount --bind {accounts}/$f /etc/$f; done; \
-         for d in /root /home; do mount -t tmpfs none $d; done; exec {sshd} -D -e -f {file}",
+        "hostname {name}; mkdir -p /run/sshd; mount --bind {etc} /etc; for d in /root /home; do mount -t tmpfs none $d; done; exec {sshd} -D -e -f {file}",
         name = host.name,
-        accounts = accounts.display(),
+        etc = etc.display(),
         sshd = require("sshd")?.display(),
         file = file.display(),
     );
     let mut service = Service::new(&format!("ssh-{}", host.name), &require("unshare")?, cx.steps.logs());
     service.args = ["--mount", "--uts", "--propagation=private", "sh", "-ec", &script].map(str::to_owned).into();
-    service.inputs = vec![file, accounts.join("passwd"), dir.join("authorized_keys")];
+    service.inputs = vec![file, etc.join("passwd"), dir.join("authorized_keys")];
     service.netns = Some(host.netns());
     service.ensure(step, LIMIT, || http::greets(host.address(), 22, "SSH-2.0"))
 }
