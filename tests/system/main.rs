@@ -15,6 +15,7 @@ mod jump_host;
 mod login;
 mod manager;
 mod privileges;
+mod rest;
 mod sessions;
 mod sip;
 mod stack;
