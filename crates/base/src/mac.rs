@@ -16,6 +16,9 @@ pub struct Mac([u8; 6]);
 #[error("MAC address {0:?} is invalid: six pairs of hexadecimal digits are asked for, such as 52:54:00:06:00:01")]
 pub struct NotAMac(pub String);
 
+/// How many addresses share their first three bytes.
+const BLOCK: u64 = 1 << 24;
+
 impl Mac {
     /// The address with these bytes, as they go over the wire.
     pub const fn new(bytes: [u8; 6]) -> Self {
@@ -41,6 +44,21 @@ impl Mac {
     /// The address `step` further on; none past the last.
     pub fn checked_add(self, step: u64) -> Option<Self> {
         Self::from_number(self.number().checked_add(step)?)
+    }
+
+    /// Every address that may be dealt where `self` is the first one and `next` the one to begin with: up to the end of
+    /// the block that shares its first three bytes, and then again from `self` on. So a sequence never runs into that of
+    /// another manufacturer's, or among group addresses.
+    pub fn sequence(self, next: Self) -> impl Iterator<Item = Self> {
+        let end = self.number() | (BLOCK - 1);
+        let next = if (self.number()..=end).contains(&next.number()) { next.number() } else { self.number() };
+        (next..=end).chain(self.number()..next).filter_map(Self::from_number)
+    }
+
+    /// The one that follows `self` in the sequence that begins with `first`.
+    #[must_use]
+    pub fn after(self, first: Self) -> Self {
+        if self.number() % BLOCK == BLOCK - 1 { first } else { self.checked_add(1).unwrap_or(first) }
     }
 
     /// Whether one interface may have it: multicast and the zero address are nobody's own.
@@ -119,6 +137,17 @@ mod tests {
     fn the_last_address_has_no_next() {
         assert_eq!(Mac::new([0xff; 6]).checked_add(1), None);
         assert_eq!(Mac::new([2, 0, 0, 0, 0, 0xff]).checked_add(1), Some(Mac::new([2, 0, 0, 0, 1, 0])));
+    }
+
+    #[test]
+    fn a_sequence_ends_with_its_block_and_begins_anew() {
+        let mac = |text: &str| text.parse::<Mac>().expect("an address");
+        let (first, next) = (mac("02:00:00:ff:ff:fd"), mac("02:00:00:ff:ff:fe"));
+        let all: Vec<String> = first.sequence(next).map(|mac| mac.to_string()).collect();
+        assert_eq!(all, ["02:00:00:ff:ff:fe", "02:00:00:ff:ff:ff", "02:00:00:ff:ff:fd"]);
+        assert_eq!((mac("02:00:00:ff:ff:ff").after(first), first.after(first)), (first, next));
+        let alone = mac("02:00:00:ff:ff:ff");
+        assert_eq!(alone.sequence(mac("06:00:00:00:00:00")).collect::<Vec<_>>(), [alone], "a next one of another block");
     }
 
     #[test]
