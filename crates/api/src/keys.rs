@@ -1,4 +1,6 @@
-//! Labels, annotations and finalizers that others may rely on.
+//! Labels, annotations and finalizers that others may rely on: those of SIP; those of ViNO are in [`vino`].
+
+pub mod vino;
 
 /// API group of all our kinds.
 pub const GROUP: &str = "airship.airshipit.org";

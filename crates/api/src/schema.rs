@@ -14,9 +14,19 @@ pub(crate) fn finished(mut crd: CustomResourceDefinition) -> CustomResourceDefin
     crd
 }
 
+/// The definition of a kind whose status, if it ever says anything, is a field like any other.
+pub(crate) fn without_subresources(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    for version in &mut crd.spec.versions {
+        version.subresources = None;
+    }
+    crd
+}
+
 fn finish(schema: &mut JSONSchemaProps) {
     schema.description = schema.description.as_deref().map(unwrapped);
     schema.title = None;
+    // What is not given stays absent: the types say what that means.
+    schema.default = None;
     // Where null is no value, an API server drops it: `count: null` is then `count` not given, in every field alike.
     schema.nullable = None;
     for property in schema.properties.iter_mut().flat_map(|properties| properties.values_mut()) {
