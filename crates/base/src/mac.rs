@@ -147,7 +147,11 @@ mod tests {
         assert_eq!(all, ["02:00:00:ff:ff:fe", "02:00:00:ff:ff:ff", "02:00:00:ff:ff:fd"]);
         assert_eq!((mac("02:00:00:ff:ff:ff").after(first), first.after(first)), (first, next));
         let alone = mac("02:00:00:ff:ff:ff");
-        assert_eq!(alone.sequence(mac("06:00:00:00:00:00")).collect::<Vec<_>>(), [alone], "a next one of another block");
+        assert_eq!(
+            alone.sequence(mac("06:00:00:00:00:00")).collect::<Vec<_>>(),
+            [alone],
+            "a next one of another block"
+        );
     }
 
     #[test]
