@@ -16,6 +16,7 @@ mod login;
 mod manager;
 mod privileges;
 mod rest;
+mod services;
 mod sessions;
 mod sip;
 mod stack;

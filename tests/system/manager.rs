@@ -68,11 +68,11 @@ pub fn leader() -> (String, String) {
         let lease = get("lease slipway-sip --namespace=slipway-system");
         let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned();
         let pods = get(&format!("pods {PODS}"));
-        let names = pods["items"].as_array().unwrap().iter().filter_map(|pod| {
+        let mut names = pods["items"].as_array().unwrap().iter().filter_map(|pod| {
             let (name, uid) = (pod["metadata"]["name"].as_str()?, pod["metadata"]["uid"].as_str()?);
             holder.starts_with(name).then(|| (name.to_owned(), uid.to_owned()))
         });
-        names.last().ok_or(format!("the lease is held by {holder:?}"))
+        names.next_back().ok_or(format!("the lease is held by {holder:?}"))
     })
 }
 
