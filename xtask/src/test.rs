@@ -60,7 +60,7 @@ fn run(cx: &Cx, keep: bool, stages: &mut Vec<Stage>) -> Result<()> {
     stage("layers", &mut || layers::check(cx))?;
     stage("generated files", &mut || generated::generate(cx, true))?;
     stage("clippy", &mut || {
-        cargo(cx, &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])
+        cargo(cx, &["clippy", "--workspace", "--all-targets", "--all-features", "--locked", "--", "-D", "warnings"])
     })?;
     stage("unit tests", &mut || cargo(cx, &["test", "--workspace", "--locked"]))?;
     stage("downloads through a proxy", &mut || egress_test::test(cx))?;
