@@ -14,8 +14,8 @@ down: ## Remove everything that `make up` made, but the build cache and Debian p
 status: ## Say what of the local stack runs
 	@$(XTASK) status
 
-deploy: ## Install Slipway into the cluster that KUBECONFIG names
-	@$(XTASK) deploy
+deploy: ## Install Slipway into the cluster that KUBECONFIG names; OVERLAY=DIR: from a kustomization on top of deploy/
+	@$(XTASK) deploy $(if $(OVERLAY),--overlay "$(abspath $(OVERLAY))")
 
 test: ## Everything that CI runs (root)
 	@$(XTASK) test

@@ -27,6 +27,11 @@ impl Cx {
         Ok(Self { steps: Steps::new(logs)?, repo, cache })
     }
 
+    /// Where `kubectl` and `slipway` are once the stack is up.
+    pub fn tools(&self) -> PathBuf {
+        self.cache.join("bin")
+    }
+
     /// The administrator's kubeconfig of the local base cluster.
     pub fn kubeconfig(&self) -> PathBuf {
         self.repo.join(".slipway/kubeconfig")
@@ -57,5 +62,7 @@ pub fn require_root() -> Result<()> {
     if rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    bail!("the local stack makes bridges, mounts and containers: run it as root, e.g. `sudo -E make up`")
+    bail!(
+        "the local stack makes bridges, mounts and containers: run it as root, e.g. `sudo -E env \"PATH=$PATH\" make up`"
+    )
 }

@@ -78,6 +78,11 @@ pub fn build(cx: &Cx, images: &[Image]) -> Result<Vec<Built>> {
     Ok(built)
 }
 
+/// `slipway`, once image [`Image::Slipway`] has been built.
+pub fn command_line(cx: &Cx) -> PathBuf {
+    programs::command_line(cx)
+}
+
 fn one(cx: &Cx, image: Image, programs: &programs::Programs) -> Result<Built> {
     let dir = cx.cache.join("images");
     let (archive, stamp) = (dir.join(format!("{}.tar", image.folder())), dir.join(format!("{}.stamp", image.folder())));

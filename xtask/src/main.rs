@@ -72,7 +72,11 @@ enum Task {
     /// Say what of the local stack runs
     Status,
     /// Install Slipway into the cluster that KUBECONFIG names
-    Deploy,
+    Deploy {
+        /// A kustomization to apply instead of `deploy/`, on which it is built
+        #[arg(long)]
+        overlay: Option<PathBuf>,
+    },
     /// Everything that CI runs
     Test {
         /// Leave the local stack up at the end
@@ -138,7 +142,7 @@ fn run(task: Task) -> Result<()> {
             status::print();
             Ok(())
         }
-        Task::Deploy => deploy::deploy(&cached()?),
+        Task::Deploy { overlay } => deploy::deploy(&cached()?, overlay.as_deref()),
         Task::Test { keep } => {
             let _lock = lock()?;
             test::test(&cached()?, keep)

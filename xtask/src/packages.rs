@@ -35,6 +35,7 @@ const STACK: &[Need] = &[
     need("iptables", "iptables", "kube-proxy's services"),
     need("nsenter", "util-linux", "starts the hosts in their network namespaces"),
     need("ssh-keygen", "openssh-client", "makes the example's keys"),
+    need("curl", "curl", "asks the tenant's API, as the last words of `make up` propose"),
     need("sshd", "openssh-server", "the hosts' ssh"),
     need("busybox", "busybox-static", "the worker hosts' HTTP"),
     need("openssl", "openssl", "the BMC's certificate"),

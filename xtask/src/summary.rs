@@ -10,6 +10,9 @@ use crate::{
     kube::Kubectl,
 };
 
+/// The user of `examples/quickstart.yaml`, as people type it.
+const EXAMPLE_USER: &str = "ada@example.org, password slipway-demo";
+
 /// Prints what came to be.
 pub fn print(cx: &Cx, kubectl: &Kubectl) -> Result<()> {
     let mut object = Value::Null;
@@ -56,9 +59,9 @@ fn text(cx: &Cx, object: &Value) -> String {
 /// What can be pasted.
 fn commands(cx: &Cx, endpoints: &Value) -> Vec<String> {
     let mut commands = vec![
-        format!("export KUBECONFIG={}", cx.kubeconfig().display()),
+        format!("export PATH={}:$PATH KUBECONFIG={}", cx.tools().display(), cx.kubeconfig().display()),
         format!("kubectl get sipclusters,baremetalhosts --all-namespaces"),
-        format!("kubectl describe sipcluster {TENANT_NAME} --namespace {TENANT_NAMESPACE}"),
+        format!("slipway explain {TENANT_NAMESPACE}/{TENANT_NAME}"),
     ];
     if let Some(api) = list(&endpoints["controlPlane"]).next() {
         commands.push(format!("curl --insecure https://{}:{}/version", word(api, "host"), api["port"]));
@@ -69,10 +72,17 @@ fn commands(cx: &Cx, endpoints: &Value) -> Vec<String> {
     if let Some(jump) = list(&endpoints["jumpHost"]).next() {
         let key = example::login_key(cx);
         commands.push(format!(
-            "ssh -i {} -p {} ubuntu@{} /opt/sip/bin/host list",
+            "ssh -i {} -o StrictHostKeyChecking=accept-new -o UserKnownHostsFile={} -p {} ubuntu@{} /opt/sip/bin/host list",
             key.display(),
+            key.with_file_name("known_hosts").display(),
             jump["port"],
             word(jump, "host")
+        ));
+    }
+    if list(&endpoints["auth"]).next().is_some() {
+        commands.push(format!("slipway kubeconfig {TENANT_NAMESPACE}/{TENANT_NAME} > edge.kubeconfig"));
+        commands.push(format!(
+            "kubectl --kubeconfig edge.kubeconfig get namespaces    # opens a browser: {EXAMPLE_USER}; on a server see README.md"
         ));
     }
     commands

@@ -1,8 +1,8 @@
 //! From a fresh machine to a running Slipway with a tenant.
 
-use std::time::Duration;
+use std::{fs, os::unix::fs::symlink, path::Path, time::Duration};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use serde_json::json;
 
 use crate::{
@@ -10,7 +10,9 @@ use crate::{
     cluster::{self, containerd},
     config::{self, HOSTS, HOSTS_NAMESPACE, Host, TENANT_NAME},
     context::Cx,
-    deploy, down, example, gobuild, hosts,
+    deploy, down, example,
+    gobuild::{self, Programs},
+    hosts,
     images::{self, Built, Image},
     kube::Kubectl,
     packages, process, summary,
@@ -30,6 +32,7 @@ pub fn up(cx: &Cx, base: bool) -> Result<()> {
     let programs = gobuild::programs(cx)?;
     // Before the cluster starts: compiling takes all of a small machine, and health checks would fail meanwhile.
     let built = if base { Vec::new() } else { build_images(cx)? };
+    tools(cx, &programs)?;
     let kubectl = cluster::up(cx, &programs)?;
     if !base {
         hosts::up(cx)?;
@@ -38,13 +41,32 @@ pub fn up(cx: &Cx, base: bool) -> Result<()> {
         tenant::start(cx, &TenantSpec { name: TENANT_NAME, hosts: TENANT_HOSTS, sans: Vec::new() })?;
         load(cx, &kubectl, &built)?;
         // Where dev/deploy/volume.yaml points; a local volume is not made by anybody.
-        std::fs::create_dir_all(config::state("volumes/auth-edge"))?;
-        deploy::into(cx, &kubectl, "dev/deploy")?;
+        fs::create_dir_all(config::state("volumes/auth-edge"))?;
+        deploy::into(cx, &kubectl, Path::new("dev/deploy"))?;
         if deploy::possible(cx) && example::up(cx, &kubectl)? {
             return summary::print(cx, &kubectl);
         }
     }
     println!("export KUBECONFIG={}", cx.kubeconfig().display());
+    Ok(())
+}
+
+/// Puts `kubectl` and `slipway` where the last words of `make up` say they are, wherever they came from.
+fn tools(cx: &Cx, programs: &Programs) -> Result<()> {
+    let kubectl = programs.kubernetes("kubectl").to_owned();
+    for (name, file) in [("kubectl", kubectl), ("slipway", images::command_line(cx))] {
+        let link = cx.tools().join(name);
+        if link == file || !file.exists() || fs::read_link(&link).is_ok_and(|now| now == file) {
+            continue;
+        }
+        // kubectl of our own build is such a link already, a relative one beside the binary.
+        if link.canonicalize().is_ok_and(|now| file.canonicalize().is_ok_and(|file| now == file)) {
+            continue;
+        }
+        fs::create_dir_all(cx.tools())?;
+        let _ = fs::remove_file(&link);
+        symlink(&file, &link).with_context(|| format!("cannot link {} to {}", link.display(), file.display()))?;
+    }
     Ok(())
 }
 

@@ -30,7 +30,6 @@ fn ours(image: Image) -> &'static [(&'static str, &'static str)] {
 /// Builds our programs of these images.
 pub(super) fn build(cx: &Cx, images: &[Image]) -> Result<Programs> {
     let packages: BTreeSet<&str> = images.iter().flat_map(|image| ours(*image)).map(|(package, _)| *package).collect();
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| cx.repo.join("target"), PathBuf::from);
     if !packages.is_empty() {
         cx.steps.run("static programs", |step| {
             let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -43,7 +42,18 @@ pub(super) fn build(cx: &Cx, images: &[Image]) -> Result<Programs> {
             Ok("up to date")
         })?;
     }
-    Ok(Programs { dir: target.join(TARGET).join(PROFILE) })
+    Ok(Programs { dir: folder(cx) })
+}
+
+/// Where cargo leaves our programs.
+fn folder(cx: &Cx) -> PathBuf {
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| cx.repo.join("target"), |dir| cx.repo.join(dir));
+    target.join(TARGET).join(PROFILE)
+}
+
+/// The command line, as it is in its image; it runs on this machine too.
+pub(super) fn command_line(cx: &Cx) -> PathBuf {
+    folder(cx).join("slipway")
 }
 
 impl Programs {
