@@ -70,10 +70,12 @@ pub struct Cache {
     templates: BTreeMap<Key, BTreeMap<String, Arc<str>>>,
 }
 
-/// The owner that an object's labels name.
+/// The owner that an object's labels name. Everything we make is in its owner's namespace: who writes another one on a
+/// label cannot make an object count there.
 pub fn owner(object: &impl ResourceExt) -> Option<Key> {
     let labels = object.labels();
-    Some(Key::new(labels.get(keys::OWNER_NAMESPACE)?, labels.get(keys::OWNER_NAME)?))
+    let owner = Key::new(labels.get(keys::OWNER_NAMESPACE)?, labels.get(keys::OWNER_NAME)?);
+    (object.namespace().as_deref() == Some(&owner.namespace)).then_some(owner)
 }
 
 /// An object of ours, as the services see it.

@@ -10,15 +10,11 @@ use std::{
 };
 
 use base::Key;
-use futures::{Stream, StreamExt as _, stream};
+use futures::{Stream, StreamExt as _, stream, stream::BoxStream};
 use kube::{
     Api, Client, Resource,
     core::{ApiResource, DynamicObject, DynamicResourceScope, ObjectMeta},
-    runtime::{
-        WatchStreamExt as _,
-        utils::Backoff,
-        watcher::{self, Event, watcher},
-    },
+    runtime::watcher::{self, Event, watcher},
 };
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
@@ -102,8 +98,40 @@ where
         Scope::All => Api::all_with(client, resource),
         Scope::Namespace(namespace) => Api::namespaced_with(client, namespace, resource),
     };
+    let watching = Watching { api, config, inner: None, pause: Pause::default(), wait: None };
+    let events = stream::unfold(watching, |mut watching| async move { Some((watching.next().await?, watching)) });
     let mut known = Known::default();
-    watcher(api, config).backoff(Pause::default()).flat_map(move |event| stream::iter(known.changes(event)))
+    events.flat_map(move |event| stream::iter(known.changes(event)))
+}
+
+/// A watch that pauses after failures.
+struct Watching<K> {
+    api: Api<Guarded<K>>,
+    config: watcher::Config,
+    inner: Option<BoxStream<'static, watcher::Result<Event<Guarded<K>>>>>,
+    pause: Pause,
+    wait: Option<Duration>,
+}
+
+impl<K> Watching<K>
+where
+    K: Resource + DeserializeOwned + Clone + std::fmt::Debug + Send + Sync + 'static,
+{
+    async fn next(&mut self) -> Option<watcher::Result<Event<Guarded<K>>>> {
+        if let Some(wait) = self.wait.take() {
+            tokio::time::sleep(wait).await;
+        }
+        let start = || watcher(self.api.clone(), self.config.clone()).boxed();
+        let event = self.inner.get_or_insert_with(start).next().await?;
+        if let Err(error) = &event {
+            self.wait = Some(self.pause.next());
+            // A watch that was refused would go on without a word once it is allowed again: listing anew says so.
+            if matches!(interrupted::<K>(error), Some(Change::Forbidden(_) | Change::Absent)) {
+                self.inner = None;
+            }
+        }
+        Some(event)
+    }
 }
 
 /// What the reader of the stream has been told, so that it can be told what vanished in between.
@@ -186,10 +214,8 @@ fn identity(meta: &ObjectMeta) -> (Key, String) {
     (Key::new(text(&meta.namespace), text(&meta.name)), text(&meta.uid))
 }
 
-/// Pause after a failure: 0.2 s, doubling up to 5 s, so that a CRD installed late is found soon.
-///
-/// The watcher announces every attempt as if it were a success, which would begin the pauses anew each time: only a
-/// while without failures does.
+/// Pause after a failure: 0.2 s, doubling up to 5 s, so that a CRD installed late is found soon. A while without failures
+/// begins them anew.
 #[derive(Default)]
 struct Pause {
     step: u32,
@@ -199,10 +225,8 @@ struct Pause {
 /// How long without a failure makes the next one a first one.
 const CALM: Duration = Duration::from_secs(30);
 
-impl Iterator for Pause {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
+impl Pause {
+    fn next(&mut self) -> Duration {
         let now = Instant::now();
         if self.last.is_some_and(|last| now.duration_since(last) > CALM) {
             self.step = 0;
@@ -210,12 +234,8 @@ impl Iterator for Pause {
         let pause = Duration::from_millis(200 << self.step).min(Duration::from_secs(5));
         self.step = (self.step + 1).min(5);
         self.last = Some(now);
-        Some(pause)
+        pause
     }
-}
-
-impl Backoff for Pause {
-    fn reset(&mut self) {}
 }
 
 /// An object, or what can be said of one that does not parse.

@@ -112,6 +112,20 @@ async fn what_is_forbidden_is_told_with_the_servers_words() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_that_was_refused_for_a_while_says_when_it_sees_again() {
+    let api = Api::new();
+    api.seed_all(Fleet::of(2).objects());
+    let mut stream = hosts(&api, &Scope::All);
+    assert_eq!(told(&mut stream, 3).await, ["+node00", "+node01", "all 2"]);
+    let watches = Match::any().verb(Verb::Watch);
+    api.faults().when(watches).refuse(Refusal::Forbidden("hosts is forbidden".into()));
+    api.faults().close_watches();
+    assert_eq!(told(&mut stream, 1).await, ["forbidden: hosts is forbidden"]);
+    api.remove("BareMetalHost", "default/node00");
+    assert_eq!(told(&mut stream, 3).await, ["+node01", "-default/node00", "all 1"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_unreachable_server_is_told_and_nothing_is_lost() {
     let api = Api::new();
     api.seed_all(Fleet::of(1).objects());

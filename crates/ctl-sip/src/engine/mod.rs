@@ -144,9 +144,9 @@ impl Engine {
 
     /// Hands out work: decisions first, for they are serial.
     fn work(&mut self) {
-        let missing = self.beginning.missing().or_else(|| match (self.proved(), &self.proof) {
+        let missing = self.beginning.missing().or_else(|| match (self.proved(), &self.proof.state) {
             (true, _) => None,
-            (false, Proof::Refused(why)) => Some(format!("this process may not claim hosts: {why}")),
+            (false, proof::State::Refused(why)) => Some(format!("this process may not claim hosts: {why}")),
             (false, _) => Some("proving that this process may claim hosts".to_owned()),
         });
         if let Some(health) = &self.health {

@@ -198,9 +198,18 @@ fn want<'a>(job: &'a Job, cx: &'a Context) -> services::Want<'a> {
     }
 }
 
-/// Removes what a SIPCluster that is gone left behind.
+/// Removes what a SIPCluster that is gone left behind. One that the API server still has, though we cannot read it or have
+/// not seen it yet, keeps everything.
 pub async fn demolish(key: Key, objects: Objects, cx: &Context) -> Outcome {
     let mut out = Outcome { key, ..Outcome::default() };
+    match exists(&out.key, cx).await {
+        Ok(false) => {}
+        Ok(true) => return out,
+        Err(error) => {
+            out.error = Some(error);
+            return out;
+        }
+    }
     for ((kind, name), owned) in &objects {
         match apply::remove(*kind, name, owned, &out.key.namespace, cx).await {
             Ok(()) => {
