@@ -111,7 +111,8 @@ fn leases(options: &Options) -> Vec<lease::Config> {
 }
 
 fn settings(options: &Options) -> Settings {
-    let listed: BTreeSet<String> = options.host_namespaces.iter().map(|n| n.trim().to_owned()).collect();
+    let listed: BTreeSet<String> =
+        options.host_namespaces.iter().map(|n| n.trim().to_owned()).filter(|n| !n.is_empty()).collect();
     Settings { host_namespaces: Some(listed), quarantine: options.quarantine_seconds, secrets_known: true }
 }
 

@@ -1,8 +1,15 @@
 //! Takes in what watches and turns say, and marks who is concerned.
 
-use std::sync::Arc;
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+    time::Duration,
+};
 
-use api::SIPCluster;
+use api::{
+    SIPCluster,
+    sipcluster::{HostRecord, HostState},
+};
 use api_foreign::BareMetalHost;
 use base::Key;
 use io_kube::{Change, Retry};
@@ -13,7 +20,7 @@ use k8s_openapi::{
 use kube::{ResourceExt, core::DynamicObject};
 use plan_sip::{
     claims::Plan,
-    host::Host,
+    host::{Claim, Host},
     services::{Kind, names_referred},
     site::{Moved, SecretFacts},
     want::Want,
@@ -27,6 +34,18 @@ use crate::{
     sources::Event,
 };
 
+/// How long nothing happens to a cluster before it is looked at all the same: the net below the watches.
+const RESYNC: Duration = Duration::from_hours(1);
+/// Pause before a write to a host that is nobody's is tried again.
+const AFTER_FAILURE: Duration = Duration::from_secs(5);
+
+/// Up to ten minutes, by name, so that clusters are not all looked at in the same moment.
+fn spread(key: &Key) -> Duration {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    Duration::from_secs(hasher.finish() % 600)
+}
+
 impl Engine {
     pub(super) fn absorb(&mut self, event: Event) {
         match event {
@@ -37,7 +56,15 @@ impl Engine {
                 let owner = match *change {
                     Change::Applied(pod) => self.cache.put_pod(&pod),
                     Change::Deleted { key, .. } | Change::Unreadable { key, .. } => self.cache.remove_pod(&key),
-                    _ => None,
+                    Change::Listed(_) => {
+                        self.beginning.listed(&Listing::Pods);
+                        None
+                    }
+                    Change::Forbidden(why) | Change::Interrupted(why) => {
+                        self.refused(&Listing::Pods, &why);
+                        None
+                    }
+                    Change::Absent => None,
                 };
                 self.due(owner.iter());
             }
@@ -106,15 +133,17 @@ impl Engine {
     }
 
     fn refused(&mut self, listing: &Listing, why: &str) {
-        tracing::warn!(?listing, why, "cannot watch");
-        self.beginning.refused(listing, why);
+        if self.beginning.refused(listing, why) {
+            tracing::warn!(?listing, why, "cannot watch");
+        }
     }
 
     fn put_cluster(&mut self, sip: SIPCluster) {
         let want = Want::from(&sip);
         let known = self.sips.get(&want.key).and_then(|s| s.resource_version());
         let past = known.as_ref().is_some_and(|known| is_past(&want.resource_version, known));
-        if past && self.sips.get(&want.key).and_then(|s| s.uid()) == sip.uid() {
+        let same = known.as_ref().is_some_and(|known| *known == want.resource_version);
+        if (past || same) && self.sips.get(&want.key).and_then(|s| s.uid()) == sip.uid() {
             return;
         }
         self.watch_namespace(&want.key.namespace);
@@ -133,6 +162,7 @@ impl Engine {
         if !uid.is_empty() && self.sips.get(key).is_some_and(|s| s.uid().as_deref() != Some(uid)) {
             return;
         }
+        self.bury(uid);
         self.sips.remove(key);
         self.departed.remove(key);
         self.waiting.remove(key);
@@ -151,6 +181,7 @@ impl Engine {
         match change {
             Change::Applied(host) => self.put_host(host),
             Change::Deleted { key, uid } => {
+                self.bury(&uid);
                 if self.site.host(&key).is_none_or(|h| uid.is_empty() || h.uid == uid) {
                     self.written.remove(&key);
                     let moved = self.site.remove_host(&key);
@@ -168,6 +199,13 @@ impl Engine {
         }
     }
 
+    /// An object is gone. An answer to a write that is under way, which comes later, must not bring it back.
+    fn bury(&mut self, uid: &str) {
+        if !self.jobs.is_empty() && !uid.is_empty() {
+            self.buried.insert(uid.to_owned());
+        }
+    }
+
     pub(super) fn put_host(&mut self, host: BareMetalHost) {
         let host = Host::from(host);
         let key = host.key.clone();
@@ -175,9 +213,14 @@ impl Engine {
             return;
         }
         let released = host.released.is_some();
-        // What only moved the resourceVersion concerns nobody; it is needed for the next write.
+        let known = self.site.host(&key);
+        let same = known
+            .is_some_and(|known| Host { resource_version: known.resource_version.clone(), ..host.clone() } == **known);
         let moved = self.site.put_host(host);
-        self.moved(moved);
+        // What only moved the resourceVersion concerns nobody; it is needed for the next write.
+        if !same {
+            self.moved(moved);
+        }
         if released {
             self.schedule.host_due(&key);
         }
@@ -214,11 +257,15 @@ impl Engine {
                 let moved = self.cache.put_template(&key, None);
                 (key, moved)
             }
-            Change::Forbidden(why) => {
-                tracing::warn!(name, why, "cannot watch ConfigMaps with templates");
+            Change::Listed(_) => {
+                self.beginning.listed(&Listing::Templates(name.to_owned()));
                 return;
             }
-            _ => return,
+            Change::Forbidden(why) | Change::Interrupted(why) => {
+                self.refused(&Listing::Templates(name.to_owned()), &why);
+                return;
+            }
+            Change::Absent => return,
         };
         if moved {
             let everybody = key.namespace == self.cx.installation.namespace;
@@ -258,6 +305,7 @@ impl Engine {
     }
 
     fn object_gone(&mut self, kind: Kind, key: &Key, uid: &str) {
+        self.bury(uid);
         let owners: Vec<Key> = self.cache.owners().filter(|o| o.namespace == key.namespace).cloned().collect();
         for owner in owners {
             if self.cache.remove(&owner, kind, &key.name, uid) {
@@ -295,8 +343,10 @@ impl Engine {
                 let here: Vec<Key> = self.sips.keys().filter(|k| k.namespace == namespace).cloned().collect();
                 self.due(&here);
             }
-            Change::Forbidden(why) | Change::Interrupted(why) => {
-                self.refused(&Listing::Secrets(namespace.to_owned()), &why);
+            Change::Forbidden(why) => self.refused(&Listing::Secrets(namespace.to_owned()), &why),
+            Change::Interrupted(why) => {
+                tracing::warn!(namespace, why, "the watch of Secrets is interrupted");
+                self.beginning.interrupted(&Listing::Secrets(namespace.to_owned()), &why);
             }
             Change::Absent => {}
         }
@@ -316,7 +366,15 @@ impl Engine {
                 self.schedule.recording = false;
                 match *result {
                     Ok(sip) => {
-                        self.put_cluster(sip);
+                        if sip.uid().is_none_or(|uid| !self.buried.contains(&uid)) {
+                            self.put_cluster(sip);
+                        }
+                        // A watch may have shown a later version already: what it says of hosts is to be decided about.
+                        if !self.records(&key, &plan) {
+                            self.schedule.end(&key);
+                            self.due([&key]);
+                            return;
+                        }
                         // The record says what was decided, so nothing of it is left to write before hosts are.
                         let written = Plan { record_first: false, record_moves: false, confirm: Vec::new(), ..*plan };
                         self.begin_turn(&key, written);
@@ -339,15 +397,30 @@ impl Engine {
                     Ok(None) => {}
                     Err(error) if error.is_stale() => {}
                     Err(error) => {
-                        tracing::warn!(host = %key, %error, "quarantine");
-                        self.schedule.host_again(&key, std::time::Duration::from_secs(5));
+                        tracing::warn!(host = %key, %error, "not written");
+                        self.schedule.host_again(&key, AFTER_FAILURE);
+                        if let Some(Claim::By { cluster, .. }) = self.site.host(&key).map(|host| &host.claim) {
+                            self.schedule.again(cluster, AFTER_FAILURE);
+                        }
                     }
                 }
             }
         }
     }
 
+    /// Whether the SIPCluster as it is known holds the hosts that this plan wrote into it.
+    fn records(&self, key: &Key, plan: &Plan) -> bool {
+        let known = self.sips.get(key).and_then(|sip| sip.status.as_ref());
+        let states = |record: &[HostRecord]| -> Vec<(String, String, HostState)> {
+            record.iter().map(|entry| (entry.uid.clone(), entry.role.clone(), entry.state)).collect()
+        };
+        known.map_or(plan.record.is_empty(), |status| states(&status.hosts) == states(&plan.record))
+    }
+
     fn wrote_host(&mut self, host: BareMetalHost) {
+        if host.uid().is_some_and(|uid| self.buried.contains(&uid)) {
+            return;
+        }
         let key = Key::new(host.namespace().unwrap_or_default(), host.name_any());
         if let Some(version) = host.resource_version() {
             self.written.insert(key, version);
@@ -363,6 +436,7 @@ impl Engine {
         }
         for (kind, name, owned) in objects {
             match owned {
+                Some(owned) if self.buried.contains(&owned.uid) => {}
                 Some(owned) => {
                     self.cache.put(&key, kind, &name, owned);
                 }
@@ -380,20 +454,23 @@ impl Engine {
         if known.is_empty() {
             self.departed.remove(&key);
         }
-        if let Some(sip) = sip {
+        if let Some(sip) = sip.filter(|sip| sip.uid().is_none_or(|uid| !self.buried.contains(&uid))) {
             self.figures_due = true;
             self.put_cluster(sip);
         }
         if let Some(error) = error {
+            // The pause grows, whatever else asks for another turn.
             self.turn_failed(&key, &error);
-        } else {
-            self.schedule.went_well(&key);
-            if wrote {
-                self.due([&key]);
-            }
+            return;
+        }
+        self.schedule.went_well(&key);
+        if wrote {
+            self.due([&key]);
         }
         if let Some(after) = again_in {
-            self.schedule.again(&key, after.max(std::time::Duration::from_secs(1)));
+            self.schedule.again(&key, after.max(Duration::from_secs(1)));
+        } else if self.sips.contains_key(&key) {
+            self.schedule.again(&key, RESYNC + spread(&key));
         }
     }
 
@@ -402,7 +479,7 @@ impl Engine {
             Retry::Now => {
                 // The object is read live where it was met; what changed it is also on its way through a watch.
                 tracing::debug!(cluster = %key, %error, "stale");
-                std::time::Duration::ZERO
+                Duration::ZERO
             }
             Retry::After(least) => {
                 tracing::warn!(cluster = %key, %error, "turn failed");
@@ -410,7 +487,7 @@ impl Engine {
             }
             Retry::OnChange => {
                 tracing::warn!(cluster = %key, %error, "turn failed");
-                std::time::Duration::from_mins(1)
+                Duration::from_mins(1)
             }
             Retry::Never => return,
         };

@@ -19,8 +19,9 @@ impl Engine {
         if self.schedule.recording || self.schedule.running() >= TURNS {
             return;
         }
+        let ready = self.schedule.ready().filter(|key| !self.beginning.holds_up(&key.namespace));
         let mut ranks: Vec<Rank> =
-            self.schedule.ready().filter_map(|key| Some(Rank::of(self.site.cluster(key)?, &self.site))).collect();
+            ready.filter_map(|key| Some(Rank::of(self.site.cluster(key)?, &self.site))).collect();
         ranks.sort();
         let gone: Vec<Key> = self.schedule.ready().filter(|key| self.site.cluster(key).is_none()).cloned().collect();
         for key in gone {

@@ -48,6 +48,8 @@ pub struct Engine {
     written: BTreeMap<Key, String>,
     /// Unlabelled hosts that were touched so that they may leave the record.
     departed: BTreeMap<Key, BTreeSet<Key>>,
+    /// Uids of objects that went while writes were under way.
+    buried: BTreeSet<String>,
     /// SIPClusters that are gone though hosts are labelled for them, and since when none of those is in use.
     abandoned: BTreeMap<Key, Instant>,
     /// Clusters that wait for hosts.
@@ -83,6 +85,7 @@ impl Engine {
             referring: BTreeMap::new(),
             written: BTreeMap::new(),
             departed: BTreeMap::new(),
+            buried: BTreeSet::new(),
             abandoned: BTreeMap::new(),
             waiting: BTreeSet::new(),
             schedule: Schedule::default(),
@@ -157,6 +160,10 @@ impl Engine {
         }
         if missing.is_some() {
             return;
+        }
+        self.beginning.is_over();
+        if self.jobs.is_empty() {
+            self.buried.clear();
         }
         self.hosts_due();
         self.decide();

@@ -3,3 +3,4 @@
 mod harness;
 mod release;
 mod story;
+mod watching;
