@@ -102,6 +102,27 @@ pub struct WorkerState {
     pub current: bool,
 }
 
+/// What one pod answers at `GET /backends`: what its HAProxy's own checks found. It is asked for seldom, and read from
+/// HAProxy only then. It holds no secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Backends {
+    /// The servers of the configuration that new connections meet.
+    pub backends: Vec<BackendState>,
+}
+
+/// How one server is, as HAProxy's checks found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackendState {
+    /// The backend in the configuration.
+    pub backend: String,
+    /// The server in it: with the built-in templates the name of the BareMetalHost.
+    pub server: String,
+    /// Whether connections are sent to it; null where the configuration asks for no check, or none has ended yet.
+    pub up: Option<bool>,
+    /// What the last check found, in HAProxy's words.
+    pub says: String,
+}
+
 impl Status {
     /// Whether this pod has done all the manager waits for before a host may be released: it serves what the Secret
     /// with checksum `accepted` (or its `candidate`) holds, and none of `leaving` has a session or a place left.

@@ -5,6 +5,7 @@
 //!  Secret volume ──► watch ──► Want ─┐
 //!                                    ├─► turn::plan ──► sidecar (writes, reloads, cuts) ──► report ──► GET /status
 //!  master socket ──► master ─► Seen ─┘
+//!                        └────► health ──────────────────────────────────────────────────────► GET /backends
 //! ```
 //!
 //! The sidecar never believes that a reload worked because nothing complained: every configuration it writes ends with
@@ -14,6 +15,7 @@ pub mod config;
 pub mod contract;
 pub mod error;
 pub mod errors;
+pub mod health;
 pub mod master;
 pub mod report;
 pub mod sidecar;

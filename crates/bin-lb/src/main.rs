@@ -33,7 +33,7 @@ enum Command {
     Run {
         #[command(flatten)]
         directories: Directories,
-        /// Address of `/status`, `/healthz` and `/livez`.
+        /// Address of `/status`, `/backends`, `/healthz` and `/livez`.
         #[arg(long, env = "SLIPWAY_LB_LISTEN", default_value = "[::]:9404")]
         listen: SocketAddr,
     },
@@ -73,6 +73,7 @@ async fn bind(listen: SocketAddr) -> std::io::Result<TcpListener> {
 }
 
 async fn run(mut sidecar: Sidecar, listener: TcpListener) -> anyhow::Result<()> {
+    let master = sidecar.master();
     let (send, reports) = watch::channel((Instant::now(), Status::default()));
     let mut stop = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
     let mut tick = interval(Duration::from_secs(1));
@@ -86,7 +87,7 @@ async fn run(mut sidecar: Sidecar, listener: TcpListener) -> anyhow::Result<()> 
     };
     tokio::select! {
         () = turns => Ok(()),
-        served = axum::serve(listener, router(reports)) => served.context("the HTTP server ended"),
+        served = axum::serve(listener, router(reports, master)) => served.context("the HTTP server ended"),
         _ = stop.recv() => Ok(()),
     }
 }

@@ -11,7 +11,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{config::MARK, error::Error};
+use crate::{config::MARK, contract::BackendState, error::Error, health};
 
 /// How long a worker may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -122,6 +122,13 @@ impl Master {
             }
         }
         Ok(servers)
+    }
+
+    /// How the servers of worker `pid` are, as its checks found.
+    pub async fn health(&self, pid: u32) -> Result<Vec<BackendState>, Error> {
+        let command = format!("@!{pid} show stat -1 4 -1");
+        health::read(&self.ask(&command, PATIENCE).await?)
+            .ok_or(Error::Answer { command, what: "the table of servers" })
     }
 
     /// Shuts the sessions of `server` in worker `pid`. One by one: `shutdown sessions server` is refused in an old

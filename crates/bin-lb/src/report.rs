@@ -1,17 +1,24 @@
 //! The report: what is served, over HTTP, for the manager and for kubelet's probes.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use axum::{Json, Router, extract::State, http::StatusCode, routing::get};
-use tokio::{sync::watch::Receiver, time::Instant};
+use tokio::{
+    sync::{Mutex, watch::Receiver},
+    time::Instant,
+};
 
 use crate::{
-    contract::{Refused, Status, WorkerState},
+    contract::{Backends, Refused, Status, WorkerState},
+    master::Master,
     turn::{Running, Sha, Want, Worker, leaving},
 };
 
 /// A sidecar that has finished no turn for this long hangs: longer than the longest reload.
 const HANGS_AFTER: Duration = Duration::from_secs(150);
+
+/// HAProxy is asked about its servers at most once in this time, however many ask us.
+const FRESH: Duration = Duration::from_secs(2);
 
 /// What was seen of HAProxy.
 #[derive(Clone, Debug, Default)]
@@ -45,14 +52,37 @@ pub fn status(want: &Want, facts: &Facts, refused: &BTreeMap<Sha, String>, error
 /// A status and when it was made.
 pub type Stamped = (Instant, Status);
 
-/// `GET /status`, and for kubelet `/healthz` (readiness: HAProxy serves a configuration of ours, whatever its backends)
-/// and `/livez` (the sidecar's own liveness).
-pub fn router(reports: Receiver<Stamped>) -> Router {
+/// What HAProxy last said of its servers. The lock is held while it is asked, so that one question is on its way at most.
+struct Health {
+    master: Master,
+    reports: Receiver<Stamped>,
+    last: Mutex<Option<(Instant, Backends)>>,
+}
+
+/// `GET /status`, `GET /backends`, and for kubelet `/healthz` (readiness: HAProxy serves a configuration of ours, whatever
+/// its backends) and `/livez` (the sidecar's own liveness).
+pub fn router(reports: Receiver<Stamped>, master: Master) -> Router {
+    let health = Arc::new(Health { master, reports: reports.clone(), last: Mutex::default() });
     Router::new()
         .route("/status", get(current))
         .route("/healthz", get(ready))
         .route("/livez", get(alive))
         .with_state(reports)
+        .merge(Router::new().route("/backends", get(backends)).with_state(health))
+}
+
+async fn backends(State(health): State<Arc<Health>>) -> Result<Json<Backends>, (StatusCode, String)> {
+    let mut last = health.last.lock().await;
+    if let Some((_, known)) = last.as_ref().filter(|(read, _)| read.elapsed() < FRESH) {
+        return Ok(Json(known.clone()));
+    }
+    let away = |why: String| (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n"));
+    let worker = health.reports.borrow().1.workers.iter().find(|worker| worker.current).map(|worker| worker.pid);
+    let worker = worker.ok_or_else(|| away("HAProxy does not run".to_owned()))?;
+    let backends = health.master.health(worker).await.map_err(|error| away(error.to_string()))?;
+    let backends = Backends { backends };
+    *last = Some((Instant::now(), backends.clone()));
+    Ok(Json(backends))
 }
 
 async fn current(State(reports): State<Receiver<Stamped>>) -> Json<Status> {
@@ -93,9 +123,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_pod_is_ready_when_haproxy_serves_and_alive_while_turns_end() {
         let (send, reports) = watch::channel((Instant::now(), Status::default()));
-        let router = router(reports);
+        let router = router(reports, Master::new("/nonexistent/master.sock".into()));
         assert_eq!(get(&router, "/healthz").await, (StatusCode::SERVICE_UNAVAILABLE, "not yet\n".to_owned()));
         assert_eq!(get(&router, "/livez").await.0, StatusCode::OK);
+        let away = (StatusCode::SERVICE_UNAVAILABLE, "HAProxy does not run\n".to_owned());
+        assert_eq!(get(&router, "/backends").await, away);
         let serving = Status { serving: Some("aa".to_owned()), ..Status::default() };
         send.send((Instant::now(), serving.clone())).unwrap();
         assert_eq!(get(&router, "/healthz").await, (StatusCode::OK, "serving aa\n".to_owned()));

@@ -80,6 +80,11 @@ impl Sidecar {
         }
     }
 
+    /// The command line of the HAProxy it looks after.
+    pub fn master(&self) -> Master {
+        self.master.clone()
+    }
+
     /// Puts a first configuration where HAProxy finds it: the last good one if this pod has one, else the accepted one.
     pub fn init(&self) -> Result<(), Error> {
         let want = watch::read(&self.volume)?;

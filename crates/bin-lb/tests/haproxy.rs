@@ -194,3 +194,24 @@ async fn a_volume_whose_checksums_do_not_fit_changes_nothing() {
     assert!(status.error.unwrap().starts_with("haproxy.cfg has checksum"));
     assert_eq!(status.serving, Some(checksum(&good)));
 }
+
+#[tokio::test]
+async fn what_the_checks_find_is_told_for_each_server() {
+    let [a, b] = [Server::start("a", 121).await, Server::start("b", 122).await];
+    let pod = Pod::serving(&[&a, &b]).await;
+    pod.until_backends(&[("a", Some(true)), ("b", Some(true))]).await;
+    drop(b);
+    let backends = pod.until_backends(&[("a", Some(true)), ("b", Some(false))]).await;
+    assert_eq!(backends[1].backend, "api");
+    assert!(backends[1].says.contains("Layer4"), "{backends:?}");
+}
+
+#[tokio::test]
+async fn nobody_knows_of_servers_that_are_not_checked() {
+    let a = Server::start("a", 131).await;
+    let mut pod = Pod::serving(&[&a]).await;
+    let unchecked = pod.config(&[&a]).replace(" check inter 200ms", "");
+    pod.mount(&unchecked, None, &[]);
+    pod.until_serves(&unchecked).await;
+    pod.until_backends(&[("a", None)]).await;
+}

@@ -9,18 +9,23 @@ use std::{
     time::Duration,
 };
 
+use axum::{body::Body, http::Request};
+use http_body_util::BodyExt as _;
 use slipway_lb::{
     config::checksum,
-    contract::{Leaving, Meta, Status},
+    contract::{BackendState, Backends, Leaving, Meta, Status, WorkerState},
+    report::router,
     sidecar::Sidecar,
 };
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::{TcpListener, TcpStream},
     process::{Child, Command},
+    sync::watch,
     task::JoinHandle,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
+use tower::ServiceExt as _;
 
 /// A condition that has not come true after this long will not.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -197,6 +202,35 @@ impl Pod {
     pub async fn until_serves(&mut self, config: &str) -> Status {
         let sha = checksum(config);
         self.until("the configuration is served", |status| status.serving.as_deref() == Some(&sha)).await
+    }
+
+    /// Asks over HTTP, as the manager does, until the servers are as `expected`.
+    pub async fn until_backends(&self, expected: &[(&str, Option<bool>)]) -> Vec<BackendState> {
+        let mut last = String::new();
+        let asked = async {
+            loop {
+                // A router of its own for each question: the answers of one are kept for a while.
+                let processes = self.sidecar.master().processes().await.unwrap();
+                let current = processes.workers[0].pid;
+                let workers = vec![WorkerState { pid: current, serving: None, current: true }];
+                let (_send, reports) = watch::channel((Instant::now(), Status { workers, ..Status::default() }));
+                let request = Request::get("/backends").body(Body::empty()).unwrap();
+                let answer = router(reports, self.sidecar.master()).oneshot(request).await.unwrap();
+                let body = answer.into_body().collect().await.unwrap().to_bytes();
+                last = String::from_utf8_lossy(&body).into_owned();
+                if let Ok(Backends { backends }) = serde_json::from_slice::<Backends>(&body) {
+                    let found: Vec<_> = backends.iter().map(|state| (state.server.as_str(), state.up)).collect();
+                    if found == expected {
+                        return backends;
+                    }
+                }
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        if let Ok(backends) = timeout(PATIENCE, asked).await {
+            return backends;
+        }
+        panic!("the servers are not {expected:?} within {PATIENCE:?}: {last}")
     }
 
     /// Connects until `server` greets.
