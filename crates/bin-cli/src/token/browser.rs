@@ -15,6 +15,11 @@ pub fn open(url: &str) {
     }
 }
 
+/// Whether there is one to start.
+pub fn is_there() -> bool {
+    command("").is_some()
+}
+
 /// Program and arguments.
 fn command(url: &str) -> Option<Vec<String>> {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());

@@ -5,6 +5,7 @@
 //!  refresh token ──► provider takes it ──► cache, print
 //!                └── refuses it ──┐
 //!  nothing cached ────────────────┴──► log in: browser (authorization code, PKCE) or device code ──► cache, print
+//!                                      (way.rs says which)
 //! ```
 
 mod browser;
@@ -13,6 +14,7 @@ mod claims;
 mod code;
 mod device;
 mod provider;
+mod way;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -20,7 +22,12 @@ use anyhow::{Context as _, bail};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use self::{cache::Cache, claims::Claims, provider::Provider};
+use self::{
+    cache::Cache,
+    claims::Claims,
+    provider::Provider,
+    way::{Here, Way},
+};
 
 /// Arguments of `slipway token`.
 #[derive(clap::Args, Clone, Debug)]
@@ -40,7 +47,8 @@ pub struct Args {
     /// Directory where tokens are kept. Default: `slipway/token` in the user's cache directory.
     #[arg(long, value_name = "DIR")]
     pub cache_dir: Option<PathBuf>,
-    /// Log in on another device: prints a code to enter there, and needs no browser here.
+    /// Log in on another device: prints a code to enter there, and needs no browser here. Done by itself where this
+    /// machine has no browser and the provider can.
     #[arg(long)]
     pub device: bool,
     /// Do not start a browser; the address to open is printed in any case.
@@ -101,14 +109,25 @@ pub async fn token(args: &Args, open: &(dyn Fn(&str) + Sync)) -> anyhow::Result<
 
 /// Logs in the way that was asked for, as far as the provider can.
 async fn login(args: &Args, provider: &provider::Discovered, open: &(dyn Fn(&str) + Sync)) -> anyhow::Result<Tokens> {
+    if args.device && provider.device_endpoint().is_none() {
+        eprintln!("{} offers no login by device code; a browser is needed.", args.issuer);
+    }
+    let way = Way::of(args.device, args.no_browser, provider.device_endpoint().is_some(), Here::look());
+    if let Some(why) = way.sentence() {
+        eprintln!("{why}");
+    }
     let login = async {
-        if args.device {
-            match provider.device_endpoint() {
-                Some(endpoint) => return device::login(provider, endpoint).await,
-                None => eprintln!("{} offers no login by device code; a browser is needed.", args.issuer),
+        match (way, provider.device_endpoint()) {
+            (Way::Nobody, _) => bail!(
+                "a login is needed, and nobody can log in here: there is no browser, and no terminal to show an address \
+                 on. Run `slipway token` with the same arguments in a terminal first, which keeps the token for the next \
+                 time; or say --device or --no-browser to have the address printed all the same"
+            ),
+            (Way::Device | Way::DeviceForLack, Some(endpoint)) => device::login(provider, endpoint).await,
+            (Way::Device | Way::DeviceForLack | Way::Browser | Way::Print | Way::PrintForLack, _) => {
+                code::login(provider, open).await
             }
         }
-        code::login(provider, open).await
     };
     match tokio::time::timeout(Duration::from_secs(args.timeout), login).await {
         Ok(tokens) => tokens,

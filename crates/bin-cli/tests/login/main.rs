@@ -85,3 +85,22 @@ async fn a_device_code_that_is_denied_or_too_old_ends_the_wait() {
     let why = token(&args, &never).await.err().unwrap().to_string();
     assert_eq!(why, "the code ABCD-EFGH has expired before anybody entered it");
 }
+
+/// kubectl in a script: without a browser and without a terminal nobody would ever answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nobody_can_log_in_the_wait_does_not_begin() {
+    let (double, args, cache) = given().await;
+    let program = tokio::process::Command::new(env!("CARGO_BIN_EXE_slipway"))
+        .args(["token", "--issuer", &args.issuer, "--ca-data", args.ca_data.as_deref().unwrap(), "--cache-dir"])
+        .arg(cache.path())
+        .env_remove("BROWSER")
+        .env_remove("DISPLAY")
+        .env_remove("WAYLAND_DISPLAY")
+        .stdin(std::process::Stdio::null())
+        .output();
+    let said = tokio::time::timeout(std::time::Duration::from_mins(1), program).await.expect("no wait").unwrap();
+    let text = String::from_utf8(said.stderr).unwrap();
+    assert!(!said.status.success() && said.stdout.is_empty(), "{text}");
+    assert!(text.contains("nobody can log in here: there is no browser, and no terminal"), "{text}");
+    assert!(double.state().grants.is_empty());
+}
