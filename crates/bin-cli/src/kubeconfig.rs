@@ -200,6 +200,7 @@ mod tests {
             issuer_url: issuer.to_owned(),
             client_id: "kubernetes".to_owned(),
             config_map: "auth-blue-oidc".to_owned(),
+            storage: None,
         }
     }
 

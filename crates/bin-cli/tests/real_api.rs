@@ -57,13 +57,15 @@ fn slipway(args: &[&str], input: &str, kubeconfig: &Path) -> Output {
     child.wait_with_output().unwrap()
 }
 
-const KINDS: [(&str, &str, &str); 6] = [
+const KINDS: [(&str, &str, &str); 8] = [
     ("namespaces", "v1", "Namespace"),
     ("secrets", "v1", "Secret"),
     ("baremetalhosts", "metal3.io/v1alpha1", "BareMetalHost"),
     ("sipclusters", "airship.airshipit.org/v1", "SIPCluster"),
     ("clusterroles", "rbac.authorization.k8s.io/v1", "ClusterRole"),
     ("clusterrolebindings", "rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
+    ("rolebindings", "rbac.authorization.k8s.io/v1", "RoleBinding"),
+    ("subjectaccessreviews", "authorization.k8s.io/v1", "SubjectAccessReview"),
 ];
 
 fn api(client: &Client, plural: &str, namespace: Option<&str>) -> Api<DynamicObject> {
@@ -263,4 +265,69 @@ async fn a_live_cluster_is_planned_for_as_far_as_it_may_be_read() {
         .map(ResourceExt::resource_version)
         .collect();
     assert_eq!(before, after, "nothing was written");
+}
+
+/// Asks again until the server's own view of roles has caught up.
+async fn until<T>(what: &str, ask: impl AsyncFn() -> Result<T, String>) -> T {
+    let mut last = String::new();
+    for _ in 0..200 {
+        match ask().await {
+            Ok(found) => return found,
+            Err(why) => last = why,
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    panic!("{what}: {last}")
+}
+
+#[tokio::test]
+async fn the_manager_hands_out_dexs_rights_and_no_others() {
+    let client = client().await;
+    let roles = api(&client, "clusterroles", None);
+    for document in include_str!("../../../deploy/rbac/namespaces.yaml").split("\n---\n") {
+        let role: Value = serde_saphyr::from_str(document).unwrap();
+        create(&roles, json!({"metadata": role["metadata"], "rules": role["rules"]})).await;
+    }
+    create(&api(&client, "namespaces", None), json!({"metadata": {"name": "dex-tenant"}})).await;
+    let role = |name: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name});
+    let manager = json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "dex-manager"}]);
+    let grant = json!({"metadata": {"name": "slipway-tenant"}, "roleRef": role("slipway-tenant"), "subjects": manager});
+    create(&api(&client, "rolebindings", Some("dex-tenant")), grant).await;
+
+    let config = Kubeconfig::read_from(kubeconfig()).unwrap();
+    let mut config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.unwrap();
+    config.auth_info.impersonate = Some("dex-manager".to_owned());
+    let manager = Client::try_from(config).unwrap();
+    let bindings = api(&manager, "rolebindings", Some("dex-tenant"));
+    let bind = async |name: &str| {
+        let subjects = json!([{"kind": "ServiceAccount", "name": "auth-a", "namespace": "dex-tenant"}]);
+        let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+                             "metadata": {"name": name}, "roleRef": role(name), "subjects": subjects});
+        match bindings.create(&PostParams::default(), &serde_json::from_value(binding).unwrap()).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+            Err(kube::Error::Api(status)) => Err((status.code, status.message)),
+            Err(error) => panic!("{error}"),
+        }
+    };
+    until("the manager binds Dex's role", async || bind("slipway-dex").await.map_err(|(_, why)| why)).await;
+    for name in ["cluster-admin", "system:node"] {
+        let (code, why) = bind(name).await.expect_err(name);
+        assert_eq!(code, 403, "{name}: {why}");
+    }
+
+    let reviews = api(&client, "subjectaccessreviews", None);
+    let may = async |verb: &str, group: &str, resource: &str| {
+        let attributes = json!({"namespace": "dex-tenant", "verb": verb, "group": group, "resource": resource});
+        let spec = json!({"user": "system:serviceaccount:dex-tenant:auth-a", "resourceAttributes": attributes});
+        let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+                            "metadata": {}, "spec": spec});
+        let answer = reviews.create(&PostParams::default(), &serde_json::from_value(review).unwrap()).await.unwrap();
+        answer.data["status"]["allowed"] == true
+    };
+    until("Dex may keep its keys", async || {
+        if may("create", "dex.coreos.com", "signingkeies").await { Ok(()) } else { Err("not allowed".to_owned()) }
+    })
+    .await;
+    assert!(!may("get", "", "secrets").await && !may("create", "", "pods").await);
 }

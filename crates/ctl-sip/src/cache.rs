@@ -18,7 +18,7 @@ use kube::{
 };
 use plan_sip::services::{
     Facts, Kind, Owned, Pod,
-    names::{REPORT, is_load_balancer},
+    names::{REPORT, is_served_by_any_pod},
 };
 use serde_json::Value;
 
@@ -34,7 +34,8 @@ pub fn resource(kind: Kind) -> ApiResource {
         Kind::ConfigMap => "configmaps",
         Kind::PersistentVolumeClaim => "persistentvolumeclaims",
         Kind::PodDisruptionBudget => "poddisruptionbudgets",
-        Kind::NetworkPolicy => "networkpolicies",
+        Kind::ServiceAccount => "serviceaccounts",
+        Kind::RoleBinding => "rolebindings",
         Kind::Deployment => "deployments",
     };
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind.name()), plural)
@@ -83,8 +84,12 @@ pub fn owned(kind: Kind, object: &DynamicObject) -> Owned {
     let mut live = serde_json::to_value(object).unwrap_or_default();
     let facts = match kind {
         Kind::Service => service_facts(&live),
-        Kind::Deployment => deployment_facts(&live, is_load_balancer(&object.name_any())),
+        Kind::Deployment => deployment_facts(&live, is_served_by_any_pod(&object.name_any())),
         Kind::Secret => Facts::Secret { data: decoded(&live) },
+        Kind::RoleBinding => {
+            let account = live.pointer("/subjects/0/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+            Facts::Binding { account }
+        }
         _ => Facts::None,
     };
     if let Value::Object(fields) = &mut live {
@@ -123,7 +128,7 @@ fn service_facts(live: &Value) -> Facts {
     }
 }
 
-/// A load balancer is available as long as one of its pods is: condition Available falls with the first of two.
+/// What several pods serve is available as long as one of them is: condition Available falls with the first of two.
 fn deployment_facts(live: &Value, any_pod: bool) -> Facts {
     let number = |pointer: &str| live.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
     let conditions = live.pointer("/status/conditions").and_then(Value::as_array);

@@ -7,21 +7,14 @@ use io_kube::read;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use plan_sip::services::{
     Object,
-    auth::certificate::{CA, CA_PRIVATE_KEY, CERTIFICATE, CertificateMeta, META, PRIVATE_KEY},
-};
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    auth::certificate::{CA, CERTIFICATE, CertificateMeta, META, PRIVATE_KEY},
 };
 use serde_json::json;
 
-use crate::{Context, Error};
-
-/// Life of a certificate, in seconds: 90 days. It is renewed at two thirds.
-const LIFE: i64 = 90 * 24 * 3600;
-/// Life of a CA of our own, in seconds: ten years.
-const CA_LIFE: i64 = 3650 * 24 * 3600;
-/// How far clocks may differ.
-const SKEW: i64 = 300;
+use crate::{
+    Context, Error,
+    authority::{Authority, LIFE, Own, SKEW},
+};
 
 /// Puts new ssh host keys (ed25519) into a Secret.
 pub fn host_keys(object: &mut Object) -> Result<(), Error> {
@@ -33,8 +26,8 @@ pub fn host_keys(object: &mut Object) -> Result<(), Error> {
     Ok(())
 }
 
-/// Puts a certificate for `names` into a Secret: signed by the CA in `ca_secret` (`tls.crt`, `tls.key`), else by the CA
-/// of its own that the Secret has already, else by a new one.
+/// Puts a certificate for `names` into a Secret: signed by the CA in `ca_secret` (`tls.crt`, `tls.key`), else by one of
+/// its own, kept in the same Secret, which is made at first and has a successor in time ([`Own`]).
 pub async fn certificate(
     object: &mut Object,
     names: &BTreeSet<String>,
@@ -43,42 +36,33 @@ pub async fn certificate(
     cx: &Context,
 ) -> Result<(), Error> {
     let now = (cx.now)().as_second();
-    let own = match ca_secret {
-        Some(_) => None,
-        None => secret(cx, &Key::new(namespace, &object.name))
-            .await?
-            .and_then(|data| Authority::of(&data, CA, CA_PRIVATE_KEY)),
-    };
-    let authority = match ca_secret {
-        Some(name) => {
-            let data = secret(cx, &Key::new(namespace, name)).await?.unwrap_or_default();
-            let missing = || Error::Keys { name: name.to_owned(), why: "it lacks tls.crt or tls.key".to_owned() };
-            Authority::of(&data, CERTIFICATE, PRIVATE_KEY).ok_or_else(missing)?
-        }
-        None => match own {
-            Some(own) => own,
-            None => Authority::new(&object.name, now).map_err(|why| Error::Keys { name: object.name.clone(), why })?,
-        },
-    };
+    let failed = |why: String| Error::Keys { name: object.name.clone(), why };
     let meta = CertificateMeta {
         not_before: now - SKEW,
         not_after: now + LIFE,
         names: names.clone(),
         ca_secret: ca_secret.map(str::to_owned),
     };
-    let (certificate, key) = authority.sign(&meta).map_err(|why| Error::Keys { name: object.name.clone(), why })?;
+    let mut data = BTreeMap::new();
+    let (certificate, key) = if let Some(name) = ca_secret {
+        let given = secret(cx, &Key::new(namespace, name)).await?.unwrap_or_default();
+        let missing = || Error::Keys { name: name.to_owned(), why: "it lacks tls.crt or tls.key".to_owned() };
+        let authority = Authority::of(&given, CERTIFICATE, PRIVATE_KEY).ok_or_else(missing)?;
+        data.insert(CA, authority.certificate().to_owned());
+        authority.sign(&meta).map_err(failed)?
+    } else {
+        let kept = secret(cx, &Key::new(namespace, &object.name)).await?;
+        let own = Own::at(kept.as_ref(), &object.name, now).map_err(failed)?;
+        own.keep(&mut data);
+        own.signs().sign(&meta).map_err(failed)?
+    };
     let meta = serde_json::to_string(&meta).expect("numbers and strings are JSON");
-    put(
-        object,
-        [(CERTIFICATE, certificate.as_str()), (PRIVATE_KEY, &key), (CA, &authority.certificate), (META, &meta)],
-    );
-    if ca_secret.is_none() {
-        put(object, [(CA_PRIVATE_KEY, authority.key.as_str())]);
-    }
+    data.extend([(CERTIFICATE, certificate), (PRIVATE_KEY, key), (META, meta)]);
+    put(object, data.iter().map(|(key, text)| (*key, text.as_str())));
     Ok(())
 }
 
-fn put<const N: usize>(object: &mut Object, data: [(&str, &str); N]) {
+fn put<'a>(object: &mut Object, data: impl IntoIterator<Item = (&'a str, &'a str)>) {
     for (key, text) in data {
         object.body["data"][key] = json!(ByteString(text.as_bytes().to_vec()));
     }
@@ -89,47 +73,4 @@ async fn secret(cx: &Context, key: &Key) -> Result<Option<BTreeMap<String, Strin
         read::get_as::<Secret>(cx.writer.client(), Some(&key.namespace), &key.name).await.map_err(Error::Api)?;
     let text = |(key, ByteString(bytes)): (String, ByteString)| Some((key, String::from_utf8(bytes).ok()?));
     Ok(found.map(|s| s.data.into_iter().flatten().filter_map(text).collect()))
-}
-
-/// A CA: its certificate and key, in PEM.
-struct Authority {
-    certificate: String,
-    key: String,
-}
-
-impl Authority {
-    fn of(data: &BTreeMap<String, String>, certificate: &str, key: &str) -> Option<Self> {
-        Some(Self { certificate: data.get(certificate)?.clone(), key: data.get(key)?.clone() })
-    }
-
-    fn new(name: &str, now: i64) -> Result<Self, String> {
-        let key = KeyPair::generate().map_err(|e| e.to_string())?;
-        let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, format!("{name} CA"));
-        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        (params.not_before, params.not_after) = (at(now - SKEW)?, at(now + CA_LIFE)?);
-        let certificate = params.self_signed(&key).map_err(|e| e.to_string())?;
-        Ok(Self { certificate: certificate.pem(), key: key.serialize_pem() })
-    }
-
-    fn sign(&self, meta: &CertificateMeta) -> Result<(String, String), String> {
-        let ca_key = KeyPair::from_pem(&self.key).map_err(|e| format!("the CA's key cannot be read: {e}"))?;
-        let issuer = Issuer::from_ca_cert_pem(&self.certificate, ca_key)
-            .map_err(|e| format!("the CA's certificate cannot be read: {e}"))?;
-        let key = KeyPair::generate().map_err(|e| e.to_string())?;
-        let names: Vec<String> = meta.names.iter().cloned().collect();
-        let mut params = CertificateParams::new(names).map_err(|e| e.to_string())?;
-        params.distinguished_name.push(DnType::CommonName, "dex");
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        params.use_authority_key_identifier_extension = true;
-        (params.not_before, params.not_after) = (at(meta.not_before)?, at(meta.not_after)?);
-        let certificate = params.signed_by(&key, &issuer).map_err(|e| e.to_string())?;
-        Ok((certificate.pem(), key.serialize_pem()))
-    }
-}
-
-fn at(second: i64) -> Result<time::OffsetDateTime, String> {
-    time::OffsetDateTime::from_unix_timestamp(second).map_err(|e| e.to_string())
 }

@@ -9,8 +9,10 @@
 //!                └────► back into the engine, as if a watch had said it
 //! ```
 
+mod authority;
 pub mod cache;
 pub mod certs;
+mod discovery;
 pub mod engine;
 pub mod error;
 pub mod metrics;

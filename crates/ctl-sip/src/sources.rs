@@ -34,8 +34,14 @@ pub enum Event {
 }
 
 /// Kinds of ours that are watched in all namespaces at once.
-pub const EVERYWHERE: [Kind; 4] =
-    [Kind::Service, Kind::Deployment, Kind::PodDisruptionBudget, Kind::PersistentVolumeClaim];
+pub const EVERYWHERE: [Kind; 6] = [
+    Kind::Service,
+    Kind::Deployment,
+    Kind::PodDisruptionBudget,
+    Kind::PersistentVolumeClaim,
+    Kind::ServiceAccount,
+    Kind::RoleBinding,
+];
 
 /// Names under which ConfigMaps with templates are looked for.
 pub const TEMPLATES: [&str; 4] = [
@@ -91,15 +97,17 @@ impl Sources {
     }
 
     /// Watches ConfigMaps of ours in a namespace of tenants from now on. Where only hosts lie, we may not, and make none.
-    pub fn config_maps_in(&mut self, namespace: &str) {
+    /// Whether they were not watched before.
+    pub fn config_maps_in(&mut self, namespace: &str) -> bool {
         if !self.config_maps_of.insert(namespace.to_owned()) {
-            return;
+            return false;
         }
         let of = namespace.to_owned();
         let scope = Scope::Namespace(of.clone());
         let ours = watcher::Config::default().labels(keys::OWNER_UID);
         let maps = changes_of(self.client.clone(), &resource(Kind::ConfigMap), &scope, ours);
         self.run(maps, move |change| Event::Object(Kind::ConfigMap, Some(of.clone()), change));
+        true
     }
 
     fn run<K: Send + 'static>(

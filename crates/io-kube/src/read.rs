@@ -1,14 +1,15 @@
 //! Live reads: one object, or all of a kind, page by page.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 use kube::{
     Client, Resource,
     api::ListParams,
-    core::{ApiResource, DynamicObject, TypeMeta},
+    core::{ApiResource, DynamicObject, GroupVersionKind, TypeMeta},
 };
 use serde::de::DeserializeOwned;
 
 use crate::{
-    error::{Cause, Error, Verb},
+    error::{Cause, Error, Target, Verb},
     write::{api, target, typed},
 };
 
@@ -42,6 +43,25 @@ where
     let resource = ApiResource::erase::<K>(&());
     let found = get(client, &resource, namespace, name).await?;
     found.map(|object| typed(Verb::Get, &resource, object)).transpose()
+}
+
+/// The namespaced kinds that the server has in a group and version (`dex.coreos.com/v1`); none if it knows neither.
+pub async fn kinds(client: &Client, api_version: &str) -> Result<Vec<ApiResource>, Error> {
+    let found = match client.list_api_group_resources(api_version).await {
+        Ok(found) => found.resources,
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Vec::new()),
+        Err(error) => {
+            let target = Target { kind: "APIResourceList".into(), namespace: None, name: api_version.to_owned() };
+            return Err(Error { verb: Verb::Get, target, cause: Cause::of(&error) });
+        }
+    };
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    // Subresources have a slash in their names.
+    let whole = found.into_iter().filter(|resource| resource.namespaced && !resource.name.contains('/'));
+    let kind = |resource: APIResource| {
+        ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, &resource.kind), &resource.name)
+    };
+    Ok(whole.map(kind).collect())
 }
 
 /// Reads all objects of a kind that match a label selector (empty: all), in one namespace or everywhere.

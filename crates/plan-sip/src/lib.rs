@@ -6,6 +6,7 @@ pub mod claims;
 pub mod host;
 pub mod network;
 pub mod order;
+pub mod outlook;
 pub mod placement;
 pub mod quarantine;
 pub mod services;

@@ -39,6 +39,8 @@ pub use status::{
     printcolumn(name = "Control plane", type_ = "string", json_path = ".status.controlPlane"),
     printcolumn(name = "Workers", type_ = "string", json_path = ".status.workers"),
     printcolumn(name = "Endpoint", type_ = "string", json_path = ".status.endpoint"),
+    printcolumn(name = "Tenant", type_ = "string", json_path = ".status.conditions[?(@.type==\"TenantReachable\")].reason", priority = 1),
+    printcolumn(name = "Login", type_ = "string", json_path = ".status.conditions[?(@.type==\"OIDCReady\")].reason", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')")
         .message("metadata.name becomes part of label values and Service names: at most 63 of a-z, 0-9 and '-', beginning with a letter"),

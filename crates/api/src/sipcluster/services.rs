@@ -94,7 +94,8 @@ pub struct Common {
     #[schemars(length(min = 1, max = 253))]
     pub external_host: Option<String>,
 
-    /// How many pods. Default: 2 for load balancers, 1 for the others.
+    /// How many pods. Default: 2 for load balancers and for OIDC providers that keep their keys as Kubernetes objects, 1 for
+    /// the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 16))]
     pub replicas: Option<i32>,

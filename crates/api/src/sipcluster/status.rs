@@ -182,6 +182,9 @@ pub struct OidcStatus {
     /// ConfigMap in this namespace with `authentication-config.yaml` (AuthenticationConfiguration), `flags` (the
     /// `--oidc-*` flags of older API servers), `kubeadm-patch.yaml` and `ca.crt`.
     pub config_map: String,
+    /// Where the provider keeps its signing keys: `Volume` or `Kubernetes`. It is chosen once, when the provider is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<String>,
 }
 
 /// Value of annotation `sip.airshipit.org/released`: whose a host was, and when its quarantine began.

@@ -147,7 +147,9 @@ impl Engine {
             return;
         }
         self.watch_namespace(&want.key.namespace);
-        self.sources.config_maps_in(&want.key.namespace);
+        if self.sources.config_maps_in(&want.key.namespace) {
+            self.beginning.expect_config_maps(&want.key.namespace);
+        }
         let key = want.key.clone();
         for secret in names_referred(&sip.spec).secrets {
             self.referring.entry(Key::new(&key.namespace, secret)).or_default().insert(key.clone());
@@ -165,6 +167,7 @@ impl Engine {
         self.bury(uid);
         self.sips.remove(key);
         self.departed.remove(key);
+        self.outlooks.remove(key);
         self.waiting.remove(key);
         self.referring.retain(|_, clusters| {
             clusters.remove(key);
@@ -291,15 +294,15 @@ impl Engine {
                         self.due([&owner]);
                     }
                 }
-                if namespace.is_none() {
-                    self.beginning.listed(&Listing::Objects(kind.to_string()));
-                }
+                self.beginning.listed(&listing_of(kind, namespace));
+                // They waited for it.
+                let here = |key: &&Key| namespace.is_some_and(|namespace| key.namespace == namespace);
+                let waited: Vec<Key> = self.sips.keys().filter(here).cloned().collect();
+                self.due(&waited);
             }
-            Change::Forbidden(why) | Change::Interrupted(why) => {
-                if namespace.is_none() {
-                    self.refused(&Listing::Objects(kind.to_string()), &why);
-                }
-            }
+            // It goes on by itself; what is made in one namespace is waited for until it has been listed.
+            Change::Interrupted(_) if namespace.is_some() => {}
+            Change::Forbidden(why) | Change::Interrupted(why) => self.refused(&listing_of(kind, namespace), &why),
             Change::Absent => {}
         }
     }
@@ -387,6 +390,7 @@ impl Engine {
             }
             Done::Turned(outcome) => self.turned(*outcome),
             Done::Proved(result) => self.proof_ended(result),
+            Done::Looked(key, found) => self.looked(&key, found),
             Done::Host(key, result) => {
                 self.schedule.host_end(&key);
                 match *result {
@@ -431,6 +435,7 @@ impl Engine {
     fn turned(&mut self, outcome: Outcome) {
         let Outcome { key, sip, hosts, objects, departed, verified, compared, error, again_in, wrote } = outcome;
         self.schedule.end(&key);
+        self.look_from_now_on(&key);
         for host in hosts {
             self.wrote_host(host);
         }
@@ -501,5 +506,13 @@ impl Engine {
         } else {
             self.waiting.remove(key);
         }
+    }
+}
+
+/// What a listing of our objects, everywhere or in one namespace, tells the beginning.
+fn listing_of(kind: Kind, namespace: Option<&str>) -> Listing {
+    match namespace {
+        Some(namespace) => Listing::ConfigMaps(namespace.to_owned()),
+        None => Listing::Objects(kind.to_string()),
     }
 }

@@ -13,6 +13,7 @@ pub(super) enum Listing {
     /// ConfigMaps of this name.
     Templates(String),
     Secrets(String),
+    ConfigMaps(String),
 }
 
 /// What has to be listed before anything may be decided, and why it is not.
@@ -47,6 +48,11 @@ impl Beginning {
         self.open.insert(Listing::Secrets(namespace.to_owned()), "not listed yet".to_owned());
     }
 
+    /// What we made there is looked for before anything is made: else a new leader would make it again.
+    pub(super) fn expect_config_maps(&mut self, namespace: &str) {
+        self.open.insert(Listing::ConfigMaps(namespace.to_owned()), "not listed yet".to_owned());
+    }
+
     pub(super) fn listed(&mut self, listing: &Listing) {
         self.open.remove(listing);
         if let Listing::Secrets(namespace) = listing {
@@ -67,6 +73,10 @@ impl Beginning {
             self.open.remove(listing);
             return self.refused.insert(namespace.clone(), why.to_owned()).is_none_or(|before| before != why);
         }
+        if let Listing::ConfigMaps(_) = listing {
+            // Nor do its ConfigMaps: whoever may not list them is refused Secrets too, which is what is told.
+            return self.open.remove(listing).is_some();
+        }
         match self.open.get_mut(listing) {
             Some(said) if said != why => {
                 why.clone_into(said);
@@ -85,7 +95,8 @@ impl Beginning {
 
     /// Whether clusters of this namespace have to wait.
     pub(super) fn holds_up(&self, namespace: &str) -> bool {
-        self.open.contains_key(&Listing::Secrets(namespace.to_owned()))
+        let of = [Listing::Secrets(namespace.to_owned()), Listing::ConfigMaps(namespace.to_owned())];
+        of.iter().any(|listing| self.open.contains_key(listing))
     }
 
     /// Everything was listed: from now on nobody waits for another one's namespace.
@@ -103,8 +114,9 @@ impl Beginning {
             Listing::Templates(name) => format!("ConfigMaps called {name}"),
             Listing::Objects(kind) => format!("our {kind}s"),
             Listing::Secrets(namespace) => format!("Secrets in namespace {namespace}"),
+            Listing::ConfigMaps(namespace) => format!("our ConfigMaps in namespace {namespace}"),
         };
-        let counts = |listing: &Listing| !self.over || !matches!(listing, Listing::Secrets(_));
+        let counts = |listing: &Listing| !self.over || !matches!(listing, Listing::Secrets(_) | Listing::ConfigMaps(_));
         let open = self.open.iter().filter(|(listing, _)| counts(listing));
         let texts: Vec<String> = open.map(|(listing, why)| format!("{}: {why}", name(listing))).collect();
         (!texts.is_empty()).then(|| format!("waiting for {}", texts.join("; ")))
@@ -133,6 +145,9 @@ mod tests {
         beginning.expect_namespace("a");
         assert!(beginning.missing().is_some());
         beginning.refused(&Listing::Secrets("a".into()), "no");
+        beginning.expect_config_maps("a");
+        assert!(beginning.missing().is_some_and(|m| m.contains("our ConfigMaps in namespace a")));
+        beginning.refused(&Listing::ConfigMaps("a".into()), "no");
         assert_eq!((beginning.missing(), beginning.unreadable("a")), (None, Some("no")));
     }
 

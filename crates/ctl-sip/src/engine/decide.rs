@@ -69,11 +69,13 @@ impl Engine {
             self.schedule.end(key);
             return;
         };
+        let outlook = self.outlook(key, &sip, plan.finished);
         let host = |entry: &api::sipcluster::HostRecord| {
             let key = Key::new(&entry.namespace, &entry.name);
             Some((key.clone(), Arc::clone(self.site.host(&key)?)))
         };
         let job = Job {
+            outlook,
             hosts: plan.record.iter().filter_map(host).collect(),
             objects: self.cache.objects(key),
             pods: self.cache.pods(key),

@@ -4,6 +4,7 @@
 mod absorb;
 mod begin;
 mod decide;
+mod look;
 mod orphans;
 mod proof;
 mod schedule;
@@ -54,6 +55,8 @@ pub struct Engine {
     abandoned: BTreeMap<Key, Instant>,
     /// Clusters that wait for hosts.
     waiting: BTreeSet<Key>,
+    /// What is known, and told, of what answers the clusters' users.
+    outlooks: look::Outlooks,
     schedule: Schedule,
     beginning: Beginning,
     jobs: JoinSet<Done>,
@@ -71,6 +74,8 @@ enum Done {
     Turned(Box<Outcome>),
     /// The dry run that proves our rights.
     Proved(Result<(), io_kube::Error>),
+    /// A look at what answers a cluster's users.
+    Looked(Key, look::Looked),
     /// A write to a host that is nobody's.
     Host(Key, Box<Result<Option<BareMetalHost>, Error>>),
 }
@@ -88,6 +93,7 @@ impl Engine {
             buried: BTreeSet::new(),
             abandoned: BTreeMap::new(),
             waiting: BTreeSet::new(),
+            outlooks: look::Outlooks::new(),
             schedule: Schedule::default(),
             beginning: Beginning::default(),
             jobs: JoinSet::new(),
@@ -167,6 +173,7 @@ impl Engine {
         }
         self.hosts_due();
         self.decide();
+        self.looks();
         self.figures();
     }
 

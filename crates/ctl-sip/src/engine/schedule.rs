@@ -23,6 +23,10 @@ pub(super) struct Schedule {
     /// Hosts that are nobody's and have to be looked at.
     hosts_due: BTreeSet<Key>,
     hosts_busy: BTreeSet<Key>,
+    /// Clusters that are looked at from time to time: due, under way, or with a timer.
+    looking: BTreeSet<Key>,
+    looks_due: BTreeSet<Key>,
+    looks_busy: BTreeSet<Key>,
     timers: BTreeSet<(Instant, Timer)>,
     failures: BTreeMap<Key, u32>,
 }
@@ -33,6 +37,7 @@ enum Timer {
     Nobody,
     Cluster(Key),
     Host(Key),
+    Look(Key),
 }
 
 impl Schedule {
@@ -78,6 +83,44 @@ impl Schedule {
         self.due.remove(key);
         self.failures.remove(key);
         self.timers.retain(|(_, timer)| *timer != Timer::Cluster(key.clone()));
+        self.forget_look(key);
+    }
+
+    /// A cluster is looked at as soon as there is room, unless it is being looked at already.
+    pub(super) fn look_unless_planned(&mut self, key: &Key) {
+        if self.looking.insert(key.clone()) {
+            self.looks_due.insert(key.clone());
+        }
+    }
+
+    /// The next cluster to look at, if fewer than `most` are being looked at.
+    pub(super) fn begin_look(&mut self, most: usize) -> Option<Key> {
+        if self.looks_busy.len() >= most {
+            return None;
+        }
+        let key = self.looks_due.iter().find(|key| !self.looks_busy.contains(*key))?.clone();
+        self.looks_due.remove(&key);
+        self.looks_busy.insert(key.clone());
+        Some(key)
+    }
+
+    /// A look has ended; the next one is due after this long.
+    pub(super) fn look_again(&mut self, key: &Key, after: Duration) {
+        self.looks_busy.remove(key);
+        if self.looking.contains(key) {
+            // One that a cluster of the same name left.
+            self.timers.retain(|(_, timer)| *timer != Timer::Look(key.clone()));
+            self.timers.insert((Instant::now() + after, Timer::Look(key.clone())));
+        }
+    }
+
+    /// A cluster is looked at no more.
+    pub(super) fn forget_look(&mut self, key: &Key) {
+        self.looks_busy.remove(key);
+        self.looks_due.remove(key);
+        if self.looking.remove(key) {
+            self.timers.retain(|(_, timer)| *timer != Timer::Look(key.clone()));
+        }
     }
 
     /// A cluster is due again after this long.
@@ -141,6 +184,9 @@ impl Schedule {
                 Some((_, Timer::Nobody)) => around = true,
                 Some((_, Timer::Cluster(key))) => self.due(&key),
                 Some((_, Timer::Host(key))) => self.host_due(&key),
+                Some((_, Timer::Look(key))) => {
+                    self.looks_due.insert(key);
+                }
                 None => break,
             }
         }

@@ -104,6 +104,9 @@ async fn service(step: &Step, want: &Want, cx: &Context, out: &mut Outcome) -> R
         }
         Step::Delete { kind, name, uid, resource_version } => {
             let on = version(uid, resource_version);
+            if *kind == Kind::RoleBinding {
+                clear_dex(namespace, cx).await?;
+            }
             let deleted = cx.writer.delete(&cache::resource(*kind), Some(namespace), name, &on).await;
             match deleted {
                 Ok(_) => out.wrote = true,
@@ -365,6 +368,24 @@ async fn host_error(host: &Key, error: io_kube::Error, cx: &Context, out: &mut O
     Err(Error::Api(error))
 }
 
+/// Deletes what a Dex that leaves kept in its namespace: the next one must not find keys and tokens of another. Each object
+/// only as it was read; the binding, which goes after them, says until then that there is something to do.
+async fn clear_dex(namespace: &str, cx: &Context) -> Result<(), Error> {
+    let client = cx.writer.client();
+    for kind in read::kinds(client, super::observe::DEX).await.map_err(Error::Api)? {
+        for object in read::list(client, &kind, Some(namespace), "").await.map_err(Error::Api)? {
+            let Some(on) = Version::of(&object.metadata) else { continue };
+            let name = object.metadata.name.as_deref().unwrap_or_default();
+            match cx.writer.delete(&kind, Some(namespace), name, &on).await {
+                Ok(_) => {}
+                Err(error) if error.is_gone() => {}
+                Err(error) => return Err(Error::Api(error)),
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Deletes one object of a SIPCluster that is gone.
 pub(super) async fn remove(
     kind: Kind,
@@ -374,6 +395,9 @@ pub(super) async fn remove(
     cx: &Context,
 ) -> Result<(), Error> {
     let on = version(&owned.uid, &owned.resource_version);
+    if kind == Kind::RoleBinding {
+        clear_dex(namespace, cx).await?;
+    }
     match cx.writer.delete(&cache::resource(kind), Some(namespace), name, &on).await {
         Ok(_) => Ok(()),
         Err(error) if error.is_gone() => Ok(()),

@@ -3,8 +3,12 @@
 use api::{SIPCluster, SIPClusterStatus};
 use base::condition::find;
 use io_kube::events::{Told, Tone, transitions};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Resource;
-use plan_sip::claims::Note;
+use plan_sip::{
+    claims::Note,
+    outlook::{OIDC_READY, TENANT_REACHABLE},
+};
 
 use super::{Job, status::READY};
 use crate::Context;
@@ -29,7 +33,10 @@ fn worth_telling(sip: &SIPCluster, new: &SIPClusterStatus, notes: &[Note]) -> Ve
     new.retain(|c| {
         !(c.type_ == READY && c.reason == "Progressing" && find(old, READY).is_none_or(|o| o.status != "True"))
     });
-    let mut told = transitions(old, &new, "Reconcile", |c| c.type_ == READY && c.status == "True");
+    // Nor that nobody could be asked.
+    new.retain(|c| c.status != "Unknown");
+    let good = |c: &Condition| c.status == "True" && [READY, TENANT_REACHABLE, OIDC_READY].contains(&c.type_.as_str());
+    let mut told = transitions(old, &new, "Reconcile", good);
     told.extend(notes.iter().filter(|n| n.is_once()).map(|note| {
         let (reason, text) = note.parts();
         Told { tone: Tone::Warning, reason: reason.to_owned(), action: "Claim", note: text.to_owned() }

@@ -14,7 +14,7 @@ use std::{
 
 use api::{SIPCluster, SIPClusterStatus, sipcluster::HostState};
 use api_foreign::BareMetalHost;
-use base::Key;
+use base::{Key, Says};
 use plan_sip::{
     claims,
     host::Host,
@@ -47,6 +47,8 @@ pub struct Job {
     pub templates: BTreeMap<String, CustomTemplate>,
     /// InternalIPs of Ready nodes.
     pub node_ips: Vec<String>,
+    /// What is told of what answers the tenant's users.
+    pub outlook: Vec<Says>,
     /// Why its namespace cannot be worked in, if it cannot.
     pub no_rights: Option<String>,
 }
@@ -87,13 +89,21 @@ pub(crate) struct Done<'a> {
     pub labelled: BTreeSet<Key>,
     /// Why the Cluster that the spec refers to is not read, if it is not.
     pub refused: Option<String>,
+    /// What is told of what answers the tenant's users.
+    pub outlook: Vec<Says>,
 }
 
 /// Carries out one turn.
 pub async fn turn(mut job: Job, cx: &Context) -> Outcome {
     let mut out = Outcome { key: job.want.key.clone(), compared: job.objects.clone(), ..Outcome::default() };
-    let mut done =
-        Done { services: None, services_error: None, hosts_error: None, labelled: BTreeSet::new(), refused: None };
+    let mut done = Done {
+        services: None,
+        services_error: None,
+        hosts_error: None,
+        labelled: BTreeSet::new(),
+        refused: None,
+        outlook: job.outlook.clone(),
+    };
 
     let seen = match &job.no_rights {
         Some(why) => Err(Error::Namespace {

@@ -7,10 +7,13 @@ use base::Key;
 use futures::{StreamExt, TryStreamExt, stream};
 use io_kube::read;
 use k8s_openapi::api::core::v1::Secret;
-use plan_sip::services::{self, Credentials, Referred, Seen};
+use plan_sip::services::{self, Credentials, Kind, Referred, Seen, names};
 
 use super::{Job, tenant};
 use crate::{Context, Error, cache};
+
+/// Where Dex keeps its objects.
+pub(super) const DEX: &str = "dex.coreos.com/v1";
 
 /// Live reads of one turn that are under way at once.
 const PARALLEL: usize = 8;
@@ -37,6 +40,7 @@ pub(super) async fn observe(job: &Job, cx: &Context) -> Result<(Seen, Option<Str
         referred,
         credentials: credentials(job, cx).await?,
         node_ips: job.node_ips.clone(),
+        dex_definitions: dex_definitions(job, cx).await?,
         published: status.and_then(|s| s.endpoints.clone()),
         tenant_kubeconfig,
         now: (cx.now)().as_second(),
@@ -72,6 +76,18 @@ async fn pods(job: &Job, cx: &Context) -> Vec<services::Pod> {
         })
         .collect();
     stream::iter(asked).buffered(PARALLEL).collect().await
+}
+
+/// Whether Dex's definitions are there; asked only while a provider has to choose where it keeps its keys.
+async fn dex_definitions(job: &Job, cx: &Context) -> Result<bool, Error> {
+    let chosen = |auth: &api::sipcluster::Auth| {
+        let instance = names::auth(&job.want.key.name, auth.common.name.as_deref());
+        job.objects.contains_key(&(Kind::Secret, format!("{instance}-config")))
+    };
+    if job.plan.finished || job.sip.spec.services.auth.iter().all(chosen) {
+        return Ok(false);
+    }
+    read::kinds(cx.writer.client(), DEX).await.map(|kinds| !kinds.is_empty()).map_err(Error::Api)
 }
 
 /// BMC credentials, where a jump host may have them.

@@ -26,7 +26,7 @@ pub(super) const READY: &str = "Ready";
 pub(crate) fn of(sip: &SIPCluster, plan: &Plan, done: &Done<'_>, now: Timestamp) -> SIPClusterStatus {
     let old = sip.status.clone().unwrap_or_default();
     let generation = sip.metadata.generation;
-    let Done { services, services_error, hosts_error, labelled, refused } = done;
+    let Done { services, services_error, hosts_error, labelled, refused, outlook } = done;
 
     let hosts = hosts(&old.hosts, plan, labelled);
     let unlabelled = hosts.iter().filter(|h| h.state == HostState::Chosen).count();
@@ -51,6 +51,7 @@ pub(crate) fn of(sip: &SIPCluster, plan: &Plan, done: &Done<'_>, now: Timestamp)
         Says::no("Stalled", if is_ready { "Settled" } else { "Progressing" }, "")
     });
     says.extend([claims, service, published]);
+    says.extend(outlook.iter().cloned());
     says.extend(notes(&plan.notes));
     says.extend(warnings(*services));
     says.extend(refused.iter().map(|why| Says::yes("ClusterRefRefused", "ClusterRefRefused", why)));

@@ -1,6 +1,10 @@
 //! A manager and what surrounds it.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use api::SIPCluster;
 use base::condition::find;
@@ -8,6 +12,7 @@ use ctl_sip::{Context, Engine, metrics::SipMetrics, reports, sources::Sources};
 use io_kube::{Metrics, Writer};
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use plan_sip::{
+    outlook::{Question, ServerHealth},
     services::{Installation, Report},
     site::Settings,
 };
@@ -26,6 +31,8 @@ const RUNAWAY: Duration = Duration::from_secs(90);
 /// A world with one base cluster.
 pub struct World {
     pub api: Api,
+    /// What answers the tenants' users.
+    pub answers: Arc<Mutex<Answers>>,
     _watchdog: std::sync::mpsc::Sender<()>,
 }
 
@@ -53,8 +60,17 @@ impl Drop for Manager {
     }
 }
 
+/// What answers the tenants' users: at first nobody could be asked.
+#[derive(Clone, Default)]
+pub struct Answers {
+    pub servers: Option<Vec<ServerHealth>>,
+    pub issuer: Option<Result<String, String>>,
+    /// What was asked last.
+    pub asked: Option<Question>,
+}
+
 /// Sidecars that have loaded whatever their Secret holds and whose leaving servers have no session.
-struct Sidecars(Api);
+struct Sidecars(Api, Arc<Mutex<Answers>>);
 
 impl reports::Ask for Sidecars {
     fn ask<'a>(&'a self, namespace: &'a str, pod: &'a str, _: std::net::SocketAddr) -> reports::Answer<'a> {
@@ -68,6 +84,17 @@ impl reports::Ask for Sidecars {
             let serving = meta["candidate"].as_str().or(meta["accepted"].as_str())?.to_owned();
             Some(Report { serving, refused: None, leaving })
         })
+    }
+
+    fn health<'a>(&'a self, _: &'a str, _: &'a str, _: std::net::SocketAddr) -> reports::Answer<'a, Vec<ServerHealth>> {
+        let answer = self.1.lock().expect("no test panicked").servers.clone();
+        Box::pin(std::future::ready(answer))
+    }
+
+    fn issuer<'a>(&'a self, question: &'a Question) -> reports::Answer<'a, Result<String, String>> {
+        let mut answers = self.1.lock().expect("no test panicked");
+        answers.asked = Some(question.clone());
+        Box::pin(std::future::ready(answers.issuer.clone()))
     }
 }
 
@@ -84,7 +111,7 @@ impl World {
         }));
         let kubelet = Kubelet::new(api.client_named("kubelet"));
         kubelet.spawn(Duration::from_secs(5));
-        Self { _watchdog: watchdog(api.clone()), api }
+        Self { _watchdog: watchdog(api.clone()), answers: Arc::default(), api }
     }
 
     /// Starts a manager of this name, whose hosts lie in namespace `default`.
@@ -111,7 +138,7 @@ impl World {
                 proxy: BTreeMap::new(),
             }),
             now: clock.source(),
-            reports: Arc::new(Sidecars(self.api.clone())),
+            reports: Arc::new(Sidecars(self.api.clone(), self.answers.clone())),
             metrics: SipMetrics::new(Metrics::new()),
             events: None,
         };
@@ -156,6 +183,16 @@ impl World {
             let ready = find(&sip.status.as_ref()?.conditions, "Ready")?.clone();
             let current = ready.observed_generation == sip.metadata.generation;
             (current && ready.status == status && ready.reason == reason).then_some(ready.message)
+        })
+        .await
+    }
+
+    /// Waits until a condition has this status and reason, and returns what it says.
+    pub async fn says(&self, key: &str, kind: &str, status: &str, reason: &str) -> String {
+        self.until(&format!("{key} {kind}={status}/{reason}"), |api| {
+            let sip: SIPCluster = api.get_as("SIPCluster", key)?;
+            let found = find(&sip.status.as_ref()?.conditions, kind)?.clone();
+            (found.status == status && found.reason == reason).then_some(found.message)
         })
         .await
     }

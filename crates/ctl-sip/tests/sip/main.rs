@@ -1,6 +1,7 @@
 //! The whole SIP controller against the in-memory API server, on paused time.
 
 mod harness;
+mod outlook;
 mod release;
 mod story;
 mod watching;

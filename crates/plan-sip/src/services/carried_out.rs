@@ -23,9 +23,14 @@ pub(crate) fn after(mut seen: Seen, plan: &Plan) -> Seen {
                     Kind::Secret => Facts::Secret { data: decoded(&object.body["data"]) },
                     Kind::Deployment => Facts::Deployment { available: true, message: String::new() },
                     Kind::Service => service(&object.body),
-                    Kind::ConfigMap | Kind::PersistentVolumeClaim | Kind::PodDisruptionBudget | Kind::NetworkPolicy => {
-                        Facts::None
+                    Kind::RoleBinding => {
+                        let account = object.body["subjects"][0]["name"].as_str().unwrap_or_default().to_owned();
+                        Facts::Binding { account }
                     }
+                    Kind::ConfigMap
+                    | Kind::PersistentVolumeClaim
+                    | Kind::ServiceAccount
+                    | Kind::PodDisruptionBudget => Facts::None,
                 };
                 put(&mut seen, object, facts);
             }

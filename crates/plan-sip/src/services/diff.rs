@@ -114,11 +114,16 @@ fn unchangeable(object: &Object, owned: &Owned) -> bool {
                 _ => false,
             }
         }
+        // Nobody may turn a binding to another role.
+        Kind::RoleBinding => {
+            let live = owned.live.as_ref().and_then(|live| live.pointer("/roleRef"));
+            live.is_some_and(|live| !holds(&object.body["roleRef"], live))
+        }
         Kind::Secret
+        | Kind::ServiceAccount
         | Kind::ConfigMap
         | Kind::PersistentVolumeClaim
-        | Kind::PodDisruptionBudget
-        | Kind::NetworkPolicy => false,
+        | Kind::PodDisruptionBudget => false,
     }
 }
 

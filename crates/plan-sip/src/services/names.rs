@@ -26,6 +26,12 @@ pub fn auth(sip: &str, entry: Option<&str>) -> String {
     instance("auth", sip, entry)
 }
 
+/// The RoleBinding of the one OIDC provider of a namespace that keeps its keys as Kubernetes objects: as there is one name,
+/// there is one provider.
+pub const DEX_BINDING: &str = "slipway-dex";
+/// The ClusterRole it binds to, installed with Slipway: Dex's own objects and nothing else.
+pub const DEX_ROLE: &str = "slipway-dex";
+
 /// Name of the container port where the sidecar of a load balancer reports: 9404, or another where the tenant's own
 /// ports cover that.
 pub const REPORT: &str = "report";
@@ -33,6 +39,11 @@ pub const REPORT: &str = "report";
 /// Whether an instance name is that of a load balancer, whoever's.
 pub fn is_load_balancer(instance: &str) -> bool {
     instance.starts_with("loadbalancer-controlplane-") || instance.starts_with("loadbalancer-worker-")
+}
+
+/// Whether an instance serves as long as one of its pods does: load balancers and OIDC providers.
+pub fn is_served_by_any_pod(instance: &str) -> bool {
+    is_load_balancer(instance) || instance.starts_with("auth-")
 }
 
 fn instance(service: &str, sip: &str, entry: Option<&str>) -> String {

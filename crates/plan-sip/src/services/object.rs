@@ -19,10 +19,12 @@ pub enum Kind {
     ConfigMap,
     /// v1 PersistentVolumeClaim.
     PersistentVolumeClaim,
+    /// v1 ServiceAccount.
+    ServiceAccount,
+    /// rbac.authorization.k8s.io/v1 RoleBinding.
+    RoleBinding,
     /// policy/v1 PodDisruptionBudget.
     PodDisruptionBudget,
-    /// networking.k8s.io/v1 NetworkPolicy.
-    NetworkPolicy,
     /// apps/v1 Deployment.
     Deployment,
 }
@@ -40,22 +42,23 @@ pub struct Object {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Service,
         Self::Secret,
         Self::ConfigMap,
         Self::PersistentVolumeClaim,
+        Self::ServiceAccount,
+        Self::RoleBinding,
         Self::PodDisruptionBudget,
-        Self::NetworkPolicy,
         Self::Deployment,
     ];
 
     /// `apiVersion` in manifests.
     pub fn api_version(self) -> &'static str {
         match self {
-            Self::Service | Self::Secret | Self::ConfigMap | Self::PersistentVolumeClaim => "v1",
+            Self::Service | Self::Secret | Self::ConfigMap | Self::PersistentVolumeClaim | Self::ServiceAccount => "v1",
+            Self::RoleBinding => "rbac.authorization.k8s.io/v1",
             Self::PodDisruptionBudget => "policy/v1",
-            Self::NetworkPolicy => "networking.k8s.io/v1",
             Self::Deployment => "apps/v1",
         }
     }
@@ -67,8 +70,9 @@ impl Kind {
             Self::Secret => "Secret",
             Self::ConfigMap => "ConfigMap",
             Self::PersistentVolumeClaim => "PersistentVolumeClaim",
+            Self::ServiceAccount => "ServiceAccount",
+            Self::RoleBinding => "RoleBinding",
             Self::PodDisruptionBudget => "PodDisruptionBudget",
-            Self::NetworkPolicy => "NetworkPolicy",
             Self::Deployment => "Deployment",
         }
     }

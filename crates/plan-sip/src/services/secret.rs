@@ -24,7 +24,11 @@ pub(crate) fn keep(want: &Want<'_>, seen: &Seen, name: &str, object: impl FnOnce
         Facts::Secret { data: kept } if owned.owner_uid.as_deref() != Some(&want.owner_uid) => {
             part.objects.push(object(data(kept.iter().map(|(key, bytes)| (key.as_str(), &**bytes)))));
         }
-        Facts::Secret { .. } | Facts::Service { .. } | Facts::Deployment { .. } | Facts::None => {
+        Facts::Secret { .. }
+        | Facts::Service { .. }
+        | Facts::Deployment { .. }
+        | Facts::Binding { .. }
+        | Facts::None => {
             part.keep.insert(key);
         }
     }

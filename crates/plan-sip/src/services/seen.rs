@@ -50,6 +50,11 @@ pub enum Facts {
         /// What condition Progressing or ReplicaFailure says when it does not.
         message: String,
     },
+    /// Whom a RoleBinding gives its rights to.
+    Binding {
+        /// Name of the first subject.
+        account: String,
+    },
     /// Data of a Secret that holds state of ours (load-balancer configuration, host keys, certificates).
     Secret {
         /// `data`, decoded; only of Secrets with the owner's labels.
@@ -149,6 +154,9 @@ pub struct Seen {
     pub node_ips: Vec<String>,
     /// Endpoints already published.
     pub published: Option<Endpoints>,
+    /// Whether the base cluster has Dex's definitions (`*.dex.coreos.com`). It counts only until a provider has chosen
+    /// where it keeps its keys.
+    pub dex_definitions: bool,
     /// Kubeconfig of the tenant, where its Cluster has one.
     pub tenant_kubeconfig: Option<Arc<[u8]>>,
     /// Seconds since the epoch.

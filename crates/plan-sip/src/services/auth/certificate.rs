@@ -10,16 +10,19 @@ pub const META: &str = "meta";
 pub const CERTIFICATE: &str = "tls.crt";
 /// Key of its private key.
 pub const PRIVATE_KEY: &str = "tls.key";
-/// Key of the certificate of the CA that signed it: a copy, byte for byte, of `tls.crt` in `caSecret`, or our own.
+/// Key of the certificate of the CA that signed it: a copy, byte for byte, of `tls.crt` in `caSecret`, or our own, and
+/// after it those that will sign, or have signed, and have not ended.
 pub const CA: &str = "ca.crt";
 /// Key of the private key of our own CA; absent where `caSecret` is given. It is mounted nowhere.
 pub const CA_PRIVATE_KEY: &str = "ca.key";
+/// Key of the private key of the CA that will follow ours, while both are published. It is mounted nowhere.
+pub const NEXT_CA_PRIVATE_KEY: &str = "next-ca.key";
 
 /// What the maker of a certificate writes beside it, as JSON, so that a plan can tell when it is due.
 ///
 /// The maker copies `names` and `ca_secret` from [`Step::MakeCertificate`](super::super::Step::MakeCertificate). A CA of
-/// our own lives for ten years and stays when the certificate is renewed, so that nobody has to be told; it is replaced
-/// only where it would end before the certificate.
+/// our own lives for ten years and stays when the certificate is renewed. Two years before its end the maker publishes
+/// its successor beside it, which signs half a year later.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateMeta {
@@ -73,7 +76,7 @@ pub(super) fn names(host: &str, service: &str, namespace: &str) -> BTreeSet<Stri
 }
 
 /// The certificates in a PEM text, and nothing else of it: no private key that lies beside them, no other line.
-pub(super) fn certificates(text: &[u8]) -> String {
+pub fn certificates(text: &[u8]) -> String {
     const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
     const END: &str = "-----END CERTIFICATE-----";
     let text = String::from_utf8_lossy(text);

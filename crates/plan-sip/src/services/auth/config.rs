@@ -11,12 +11,12 @@ use std::{
 use api::sipcluster::{Auth, AuthClient, AuthConnector, SecretKey};
 use serde_json::{Map, Value, json};
 
-use super::{super::Referred, passwords};
+use super::{super::Referred, passwords, storage::Storage};
 
 /// Client of `slipway token` and kubectl.
 pub(super) const CLIENT: &str = "kubernetes";
 /// Port on which Dex listens.
-pub(super) const PORT: u16 = 5556;
+pub(crate) const PORT: u16 = 5556;
 /// Where the pod has its certificate.
 pub(super) const TLS: &str = "/etc/dex/tls";
 /// Where the pod keeps keys and refresh tokens.
@@ -62,6 +62,8 @@ pub(super) struct Source<'a> {
     pub namespace: &'a str,
     /// Secrets that the spec names.
     pub referred: &'a BTreeMap<String, Referred>,
+    /// Where keys are kept.
+    pub storage: Storage,
     /// The configuration in service.
     pub before: Option<Value>,
 }
@@ -87,7 +89,7 @@ impl Source<'_> {
         }
         let mut config = json!({
             "issuer": self.issuer,
-            "storage": { "type": "sqlite3", "config": { "file": format!("{DATA}/dex.db") } },
+            "storage": self.storage.config(),
             "web": { "https": format!(":{PORT}"), "tlsCert": format!("{TLS}/tls.crt"), "tlsKey": format!("{TLS}/tls.key") },
             "frontend": { "issuer": self.title },
             "oauth2": { "skipApprovalScreen": true },

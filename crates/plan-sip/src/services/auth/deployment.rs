@@ -9,6 +9,7 @@ use super::{
         object::{Instance, sha256},
     },
     config::{DATA, DOLLAR, PORT, TLS},
+    storage::Storage,
 };
 
 /// The user of Dex's images.
@@ -30,8 +31,15 @@ pub(super) fn claim(want: &Want<'_>, instance: &Instance) -> Object {
     instance.object(want, Kind::PersistentVolumeClaim, &format!("{}-data", instance.name), json!({ "spec": spec }))
 }
 
-/// The Deployment. One pod, and the old one ends before the new one starts: they share a file of SQLite.
-pub(super) fn of(want: &Want<'_>, instance: &Instance, spec: &Auth, image: &str, files: &str) -> Object {
+/// The Deployment. On a volume one pod, and the old one ends before the new one starts: they share a file of SQLite.
+pub(super) fn of(
+    want: &Want<'_>,
+    instance: &Instance,
+    spec: &Auth,
+    storage: Storage,
+    image: &str,
+    files: &str,
+) -> Object {
     let name = &instance.name;
     let probe = |period: u32, failures: u32| {
         json!({
@@ -41,7 +49,7 @@ pub(super) fn of(want: &Want<'_>, instance: &Instance, spec: &Auth, image: &str,
             "timeoutSeconds": 5,
         })
     };
-    let container = json!({
+    let mut container = json!({
         "name": "dex",
         "image": image,
         "imagePullPolicy": "IfNotPresent",
@@ -60,10 +68,12 @@ pub(super) fn of(want: &Want<'_>, instance: &Instance, spec: &Auth, image: &str,
         "volumeMounts": [
             { "name": "config", "mountPath": "/etc/dex/config", "readOnly": true },
             { "name": "tls", "mountPath": TLS, "readOnly": true },
-            { "name": "data", "mountPath": DATA },
             { "name": "tmp", "mountPath": "/tmp" },
         ],
     });
+    if storage == Storage::Volume {
+        put(&mut container["volumeMounts"], json!({ "name": "data", "mountPath": DATA }));
+    }
     let item = |key: &str| json!({ "key": key, "path": key });
     let secret = |volume: &str, suffix: &str, keys: &[&str]| {
         json!({ "name": volume, "secret": {
@@ -72,8 +82,8 @@ pub(super) fn of(want: &Want<'_>, instance: &Instance, spec: &Auth, image: &str,
             "items": keys.iter().map(|key| item(key)).collect::<Vec<Value>>(),
         } })
     };
-    let pod = json!({
-        "automountServiceAccountToken": false,
+    let mut pod = json!({
+        "automountServiceAccountToken": storage == Storage::Kubernetes,
         "enableServiceLinks": false,
         "nodeSelector": spec.common.node_labels,
         "securityContext": {
@@ -89,15 +99,38 @@ pub(super) fn of(want: &Want<'_>, instance: &Instance, spec: &Auth, image: &str,
             secret("config", "config", &["config.yaml"]),
             // The certificate alone: the key of our CA, in the same Secret, is nothing to Dex.
             secret("tls", "tls", &[super::certificate::CERTIFICATE, super::certificate::PRIVATE_KEY]),
-            { "name": "data", "persistentVolumeClaim": { "claimName": format!("{name}-data") } },
             { "name": "tmp", "emptyDir": { "sizeLimit": "64Mi" } },
         ],
     });
+    let strategy = match storage {
+        Storage::Volume => {
+            let claim = json!({ "claimName": format!("{name}-data") });
+            put(&mut pod["volumes"], json!({ "name": "data", "persistentVolumeClaim": claim }));
+            json!({ "type": "Recreate" })
+        }
+        Storage::Kubernetes => {
+            pod["serviceAccountName"] = name.as_str().into();
+            pod["topologySpreadConstraints"] = json!([{
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": { "matchLabels": instance.selector() },
+            }]);
+            json!({ "type": "RollingUpdate", "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 0 } })
+        }
+    };
     let content = json!({
-        "replicas": 1,
+        "replicas": storage.replicas(spec),
         "selector": { "matchLabels": instance.selector() },
-        "strategy": { "type": "Recreate" },
+        "strategy": strategy,
         "template": { "metadata": { "labels": instance.labels(want), "annotations": { FILES: files } }, "spec": pod },
     });
     instance.object(want, Kind::Deployment, name, json!({ "spec": content }))
+}
+
+/// Into a list, before its last item: where it has always been, so that nothing is written for it.
+fn put(list: &mut Value, item: Value) {
+    if let Value::Array(items) = list {
+        items.insert(items.len().saturating_sub(1), item);
+    }
 }

@@ -13,6 +13,7 @@
 //! | Secret `<instance>-tls` | the certificate ([`certificate`]); made and renewed by a step; the pod sees `tls.crt` and `tls.key` |
 //! | Secret `<instance>-config` | `config.yaml` of Dex ([`config`]) |
 //! | PersistentVolumeClaim `<instance>-data` | signing keys and refresh tokens (SQLite), so that tokens survive a restart |
+//! | ServiceAccount `<instance>`, RoleBinding `slipway-dex`, PodDisruptionBudget | instead of the claim, where keys are Kubernetes objects ([`storage`]) |
 //! | Deployment `<instance>` | Dex, uid 1001, `dex` from the image's PATH |
 //! | ConfigMap `<instance>-oidc` | how the tenant's API server trusts it ([`tenant`]) |
 //!
@@ -20,13 +21,14 @@
 //! hand for each provider: no class, ReadWriteOnce, 64 MiB or more, of type `local`, which gets the pod's group (a
 //! `hostPath` does not, and must be writable for uid 1001).
 //!
-//! Dex reads its files only when it starts, so a change of configuration or certificate replaces the pod: some seconds
-//! without logins; tokens go on holding.
+//! Dex reads its files only when it starts, so a change of configuration or certificate replaces the pods: on a volume
+//! some seconds without logins; tokens go on holding.
 
 pub mod certificate;
 mod config;
 mod deployment;
 mod passwords;
+mod storage;
 mod tenant;
 
 use std::{net::IpAddr, sync::Arc};
@@ -35,6 +37,8 @@ use api::sipcluster::{Auth, Endpoint, OidcStatus};
 use serde_json::{Value, json};
 
 use self::certificate::{CA, CERTIFICATE, CertificateMeta, META, PRIVATE_KEY, Verdict};
+pub(crate) use self::config::PORT;
+use self::storage::{Binding, Storage};
 use super::{
     Facts, Kind, Part, Problem, Seen, Step, Want,
     endpoints::{Exposed, Port},
@@ -54,6 +58,7 @@ pub(crate) fn desired(want: &Want<'_>, seen: &Seen) -> Part {
             spec,
             entry: names::entry("auth", &spec.common),
             field: format!("spec.services.auth[{index}]"),
+            first: index == 0,
             instance: Instance {
                 name: names::auth(&want.owner.name, spec.common.name.as_deref()),
                 program: "dex",
@@ -74,6 +79,8 @@ struct Provider<'a> {
     entry: String,
     /// Where its fields are: `spec.services.auth[0]`.
     field: String,
+    /// Whether it is the first of its SIPCluster.
+    first: bool,
     instance: Instance,
 }
 
@@ -87,16 +94,20 @@ struct Certificate {
 
 impl Provider<'_> {
     fn part(&self) -> Part {
-        let mut part = Part::default();
         // Whatever step is the last that can be taken, nothing that is there already goes.
-        part.keep = [
+        let keep = [
             (Kind::Secret, self.named("tls")),
             (Kind::Secret, self.named("config")),
             (Kind::PersistentVolumeClaim, self.named("data")),
             (Kind::ConfigMap, self.named("oidc")),
+            (Kind::ServiceAccount, self.instance.name.clone()),
+            (Kind::PodDisruptionBudget, self.instance.name.clone()),
             (Kind::Deployment, self.instance.name.clone()),
-        ]
-        .into();
+        ];
+        let mut part = Part { keep: keep.into(), ..Part::default() };
+        if self.binding() == Binding::Ours {
+            part.keep.insert((Kind::RoleBinding, names::DEX_BINDING.to_owned()));
+        }
         part.unfinished = self.steps(&mut part).is_none();
         part
     }
@@ -155,6 +166,7 @@ impl Provider<'_> {
                 issuer_url: issuer.to_owned(),
                 client_id: config::CLIENT.to_owned(),
                 config_map: self.named("oidc"),
+                storage: self.storage().map(|storage| storage.name().to_owned()),
             });
         }
     }
@@ -254,27 +266,67 @@ impl Provider<'_> {
     }
 
     fn dex(&self, issuer: &str, certificate: &Certificate, part: &mut Part) -> Option<()> {
-        let rendered = self.config(issuer);
-        part.problems.extend(rendered.problems.into_iter().map(|message| self.problem(message)));
-        if self.spec.common.replicas.is_some_and(|replicas| replicas > 1) {
-            let message = format!("{}.replicas: a Dex that keeps its keys on a volume is one pod", self.field);
-            part.problems.push(self.problem(message));
+        let binding = self.binding();
+        let storage = self.storage().unwrap_or_else(|| Storage::choose(self.first, binding, self.seen));
+        match storage {
+            Storage::Volume => {
+                if self.spec.common.replicas.is_some_and(|replicas| replicas > 1) {
+                    let message = format!("{}.replicas: a Dex that keeps its keys on a volume is one pod", self.field);
+                    part.problems.push(self.problem(message));
+                }
+                part.objects.push(deployment::claim(self.want, &self.instance));
+            }
+            Storage::Kubernetes => {
+                if binding == Binding::Anothers {
+                    let message = format!(
+                        "RoleBinding {}/{} has become another provider's: delete one of the two",
+                        self.want.owner.namespace,
+                        names::DEX_BINDING
+                    );
+                    part.problems.push(self.problem(message));
+                    return None;
+                }
+                part.objects.extend(storage::rights(self.want, &self.instance));
+                // Nothing is written by which the choice would be known before the binding is ours.
+                if binding == Binding::Free {
+                    return None;
+                }
+                let replicas = storage.replicas(self.spec);
+                part.objects.extend(storage::disruption_budget(self.want, &self.instance, replicas));
+                if replicas == 1 {
+                    part.keep.remove(&(Kind::PodDisruptionBudget, self.instance.name.clone()));
+                }
+            }
         }
+        let rendered = self.config(issuer, storage);
+        part.problems.extend(rendered.problems.into_iter().map(|message| self.problem(message)));
         let data = secret::data([("config.yaml", &rendered.text)]);
         let name = self.named("config");
         part.objects.push(self.instance.object(self.want, Kind::Secret, &name, json!({ "data": data })));
-        part.objects.push(deployment::claim(self.want, &self.instance));
         let image = self.image(part)?;
         let files = deployment::digest(&rendered.text, &certificate.chain, &certificate.private_key);
-        part.objects.push(deployment::of(self.want, &self.instance, self.spec, image, &files));
+        part.objects.push(deployment::of(self.want, &self.instance, self.spec, storage, image, &files));
         Some(())
     }
 
-    fn config(&self, issuer: &str) -> config::Rendered {
-        let before = match self.seen.objects.get(&(Kind::Secret, self.named("config"))).map(|owned| &owned.facts) {
+    /// The configuration in service.
+    fn before(&self) -> Option<Value> {
+        match self.seen.objects.get(&(Kind::Secret, self.named("config"))).map(|owned| &owned.facts) {
             Some(Facts::Secret { data }) => data.get("config.yaml").and_then(|text| serde_json::from_slice(text).ok()),
             _ => None,
-        };
+        }
+    }
+
+    fn binding(&self) -> Binding {
+        storage::binding(self.want, self.seen, &self.instance.name)
+    }
+
+    /// Where keys are kept, if that was chosen already.
+    fn storage(&self) -> Option<Storage> {
+        Storage::chosen(self.before().as_ref(), self.binding(), self.seen, &self.named("data"))
+    }
+
+    fn config(&self, issuer: &str, storage: Storage) -> config::Rendered {
         let source = config::Source {
             issuer,
             title: self.want.owner.to_string(),
@@ -282,7 +334,8 @@ impl Provider<'_> {
             field: &self.field,
             namespace: &self.want.owner.namespace,
             referred: &self.seen.referred,
-            before,
+            storage,
+            before: self.before(),
         };
         source.render()
     }

@@ -365,6 +365,96 @@ fn ipv6_is_in_brackets() {
     assert_eq!(config(&seen)["issuer"], format!("https://[fd00::5]:{}/dex", carried_out::ALLOCATED));
 }
 
+fn with_definitions() -> Seen {
+    Seen { dex_definitions: true, ..secrets() }
+}
+
+fn storage(seen: &Seen) -> Value {
+    config(seen)["storage"]["type"].clone()
+}
+
+fn live<'a>(seen: &'a Seen, kind: Kind, name: &str) -> &'a Value {
+    seen.objects[&(kind, name.to_owned())].live.as_deref().expect("it was just made")
+}
+
+#[test]
+fn where_dex_has_its_definitions_two_pods_share_their_keys_by_an_account_that_may_read_nothing_else() {
+    let (spec, installation) = (spec(), installation());
+    let want = want(&spec, &installation);
+    let (seen, turns) = settle(&want, with_definitions());
+    let rights = vec!["create ConfigMap auth-a-oidc", "create RoleBinding slipway-dex", "create ServiceAccount auth-a"];
+    let rest = vec!["create Deployment auth-a", "create PodDisruptionBudget auth-a", "create Secret auth-a-config"];
+    assert_eq!(turns[turns.len() - 2..], [rights, rest], "nobody may write before the right to it is ours");
+    assert_eq!(config(&seen)["storage"], serde_json::json!({"type": "kubernetes", "config": {"inCluster": true}}));
+    let spec = &live(&seen, Kind::Deployment, "auth-a")["spec"];
+    let pod = &spec["template"]["spec"];
+    assert_eq!((&spec["replicas"], &spec["strategy"]["type"]), (&2.into(), &"RollingUpdate".into()));
+    assert_eq!((&pod["serviceAccountName"], &pod["automountServiceAccountToken"]), (&"auth-a".into(), &true.into()));
+    assert!(!pod["volumes"].to_string().contains("persistentVolumeClaim"));
+    let binding = live(&seen, Kind::RoleBinding, "slipway-dex");
+    assert_eq!(
+        (&binding["roleRef"]["kind"], &binding["roleRef"]["name"]),
+        (&"ClusterRole".into(), &"slipway-dex".into())
+    );
+    assert_eq!(binding["subjects"][0]["name"], "auth-a");
+    let settled = plan(&want, &seen);
+    assert!(settled.ready, "{:?}", settled.problems);
+    assert_eq!(settled.oidc[0].storage.as_deref(), Some("Kubernetes"));
+}
+
+#[test]
+fn what_was_chosen_stays_whatever_comes_or_goes_later() {
+    let (spec, installation) = (spec(), installation());
+    let want = want(&spec, &installation);
+    let (on_volume, _) = settle(&want, secrets());
+    assert_eq!(plan(&want, &on_volume).oidc[0].storage.as_deref(), Some("Volume"));
+    let mut seen = Seen { dex_definitions: true, ..on_volume };
+    assert_eq!(plan(&want, &seen).steps, []);
+    // Not even when its configuration is lost.
+    seen.objects.remove(&(Kind::Secret, "auth-a-config".to_owned()));
+    assert_eq!(storage(&settle(&want, seen).0), "sqlite3");
+
+    let (in_kubernetes, _) = settle(&want, with_definitions());
+    let mut seen = Seen { dex_definitions: false, ..in_kubernetes };
+    assert_eq!(plan(&want, &seen).steps, []);
+    seen.objects.remove(&(Kind::Secret, "auth-a-config".to_owned()));
+    assert_eq!(storage(&settle(&want, seen).0), "kubernetes");
+}
+
+#[test]
+fn providers_of_one_namespace_never_share_keys() {
+    let (mut spec, installation) = (spec(), installation());
+    let mut second = spec.services.auth[0].clone();
+    second.common.name = Some("guests".to_owned());
+    spec.services.auth.push(second);
+    let (seen, _) = settle(&want(&spec, &installation), with_definitions());
+    assert_eq!(storage(&seen), "kubernetes");
+    assert!(seen.objects.contains_key(&(Kind::PersistentVolumeClaim, "auth-a-guests-data".to_owned())));
+
+    // Another SIPCluster of the namespace was first.
+    let mut taken = with_definitions();
+    let facts = Facts::Binding { account: "auth-b".to_owned() };
+    let owner_name = Some("b".to_owned());
+    let owned = super::super::Owned { owner_name, owner_uid: Some("uid-b".to_owned()), facts, ..Default::default() };
+    taken.objects.insert((Kind::RoleBinding, "slipway-dex".to_owned()), owned);
+    spec.services.auth.pop();
+    let (seen, _) = settle(&want(&spec, &installation), taken);
+    assert_eq!(storage(&seen), "sqlite3");
+    assert_eq!(seen.objects[&(Kind::RoleBinding, "slipway-dex".to_owned())].owner_name.as_deref(), Some("b"));
+}
+
+#[test]
+fn with_the_provider_its_rights_go_after_its_pods() {
+    let (mut spec, installation) = (spec(), installation());
+    let (seen, _) = settle(&want(&spec, &installation), with_definitions());
+    spec.services.auth.clear();
+    let plan = plan(&want(&spec, &installation), &seen);
+    let text = plan.to_string();
+    let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what} stays: {text}"));
+    assert!(at("- Deployment auth-a") < at("- RoleBinding slipway-dex"), "{text}");
+    assert!(at("- RoleBinding slipway-dex") < at("- ServiceAccount auth-a"), "{text}");
+}
+
 proptest! {
     #[test]
     fn texts_of_people_are_read_back_as_they_were(
