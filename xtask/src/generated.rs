@@ -1,10 +1,10 @@
-//! `xtask gen`: writes what is made from the types, or checks that it is current.
+//! `xtask gen`: writes what is made from the types and from the manifests, or checks that it is current.
 
 use std::{fs, process::Command};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::context::Cx;
+use crate::{chart, context::Cx, step::Step};
 
 /// Files made from the types, and the words of `slipway` that print them. The program is run, not linked, so that this one
 /// builds without waiting for it.
@@ -22,21 +22,11 @@ pub fn generate(cx: &Cx, check: bool) -> Result<()> {
             let mut print = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
             print.args(["run", "--quiet", "--locked", "--package", "bin-cli", "--"]).args(words).current_dir(&cx.repo);
             let made = step.output(&mut print)?;
-            let file = cx.repo.join(path);
-            let there = fs::read_to_string(&file).unwrap_or_default();
-            if there == made {
-                continue;
-            }
-            changed.push(path);
-            if check {
-                let (line, old, new) = difference(&there, &made);
-                step.say(format!("{path}, line {line}:\n  - {old}\n  + {new}"));
-                continue;
-            }
-            if let Some(dir) = file.parent() {
-                fs::create_dir_all(dir)?;
-            }
-            fs::write(&file, made).with_context(|| format!("cannot write {}", file.display()))?;
+            keep(cx, step, check, path, &made, &mut changed)?;
+        }
+        // After the definitions, of which the chart has a copy.
+        for (path, made) in chart::files(&cx.repo)? {
+            keep(cx, step, check, &path, &made, &mut changed)?;
         }
         match (changed.as_slice(), check) {
             ([], _) => Ok("current".to_owned()),
@@ -46,6 +36,25 @@ pub fn generate(cx: &Cx, check: bool) -> Result<()> {
             }
         }
     })
+}
+
+/// Writes a file that is not current, or says how it differs.
+fn keep(cx: &Cx, step: &Step, check: bool, path: &str, made: &str, changed: &mut Vec<String>) -> Result<()> {
+    let file = cx.repo.join(path);
+    let there = fs::read_to_string(&file).unwrap_or_default();
+    if there == made {
+        return Ok(());
+    }
+    changed.push(path.to_owned());
+    if check {
+        let (line, old, new) = difference(&there, made);
+        step.say(format!("{path}, line {line}:\n  - {old}\n  + {new}"));
+        return Ok(());
+    }
+    if let Some(dir) = file.parent() {
+        fs::create_dir_all(dir)?;
+    }
+    fs::write(&file, made).with_context(|| format!("cannot write {}", file.display()))
 }
 
 /// The first line in which two texts differ, and how.

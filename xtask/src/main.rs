@@ -3,6 +3,7 @@
 mod before;
 mod bmc;
 mod cgroup;
+mod chart;
 mod cluster;
 mod config;
 mod context;
@@ -85,7 +86,7 @@ enum Task {
     },
     /// Check the layer rule: which crate may use which
     Check,
-    /// Write what is made from the types: CRDs and reference pages
+    /// Write what is made from other sources: CRDs, reference pages, the Helm chart
     Gen {
         /// Only say what is not current
         #[arg(long)]
