@@ -18,7 +18,7 @@ mod samples;
 #[cfg(test)]
 mod tests;
 
-pub use domain::{domain, read_domain};
+pub use domain::{domain, drive, drive_file, read_domain};
 pub use host::read_host;
 pub use mark::{DOMAIN_NAMESPACE, NETWORK_NAMESPACE};
 pub use network::{dhcp_host, network, read_network};

@@ -21,7 +21,10 @@ const DNSMASQ: &str = "http://libvirt.org/schemas/network/dnsmasq/1.0";
 const IGNORE_UNKNOWN: &str = "dhcp-ignore=tag:!known";
 
 /// The definition of a network.
-pub fn network(spec: &NetworkSpec) -> Result<String, Unwritable> {
+///
+/// `previous` is the definition it replaces, if there is one: its UUID stays, for libvirt takes another one for another
+/// network.
+pub fn network(spec: &NetworkSpec, previous: Option<&str>) -> Result<String, Unwritable> {
     let NetworkSpec { name, mark, forward, bridge, mac, mtu, address, dns, dhcp, tftp_root } = spec;
     let mut root = Element::new("network");
     let options = dhcp.as_ref().map(|dhcp| options(dhcp, address.as_ref())).unwrap_or_default();
@@ -30,6 +33,7 @@ pub fn network(spec: &NetworkSpec) -> Result<String, Unwritable> {
     }
     root = root
         .child(Element::new("name").text(name))
+        .children(previous.and_then(|xml| parse(xml).ok()?.first("uuid").cloned()))
         .children(mark.as_ref().map(|mark| Element::new("metadata").child(network_element(mark))));
     let mode = match forward {
         Forward::Open => Some("open"),
@@ -136,10 +140,7 @@ pub fn read_network(xml: &str) -> Result<NetworkSpec, Unreadable> {
         mtu: root.first("mtu").map(|mtu| at.required(mtu, "size")).transpose()?,
         address,
         dns: forward != Forward::HostBridge && attribute("dns", "enable") != Some("no"),
-        dhcp: match ip.and_then(|ip| ip.first("dhcp")) {
-            Some(dhcp) => Some(read_dhcp(&at, dhcp, &root)?),
-            None => None,
-        },
+        dhcp: read_dhcp(&at, ip, &root)?,
         tftp_root: attribute("ip/tftp", "root").map(str::to_owned),
         forward,
     })
@@ -158,7 +159,17 @@ fn read_address(at: &At, ip: &Element) -> Result<IpNet, Unreadable> {
     IpNet::new(address, prefix).map_err(|error| at.wrong(format!("<ip> prefix={prefix}: {error}")))
 }
 
-fn read_dhcp(at: &At, dhcp: &Element, root: &Element) -> Result<DhcpSpec, Unreadable> {
+fn read_dhcp(at: &At, ip: Option<&Element>, root: &Element) -> Result<Option<DhcpSpec>, Unreadable> {
+    let options = root.children.iter().filter(|child| child.name.ends_with(":options"));
+    let options: Vec<&str> =
+        options.flat_map(|options| &options.children).filter_map(|option| option.get("value")).collect();
+    let nothing = Element::new("dhcp");
+    let dhcp = match ip.and_then(|ip| ip.first("dhcp")) {
+        Some(dhcp) => dhcp,
+        // libvirt leaves the element out when nobody is in it; that there is a server, our option says.
+        None if options.contains(&IGNORE_UNKNOWN) => &nothing,
+        None => return Ok(None),
+    };
     let mut spec = DhcpSpec {
         range: match dhcp.first("range") {
             Some(range) => Some((at.required(range, "start")?, at.required(range, "end")?)),
@@ -180,11 +191,10 @@ fn read_dhcp(at: &At, dhcp: &Element, root: &Element) -> Result<DhcpSpec, Unread
         let Some(mac) = mac else { continue };
         spec.hosts.push(DhcpHost { mac, ip: Some(ip), name: host.get("name").map(str::to_owned) });
     }
-    let options = root.children.iter().filter(|child| child.name.ends_with(":options"));
-    for option in options.flat_map(|options| &options.children).filter_map(|option| option.get("value")) {
+    for option in options {
         read_option(at, option, &mut spec)?;
     }
-    Ok(spec)
+    Ok(Some(spec))
 }
 
 fn read_option(at: &At, option: &str, spec: &mut DhcpSpec) -> Result<(), Unreadable> {

@@ -208,7 +208,7 @@ proptest! {
 
     #[test]
     fn a_network_is_read_back_as_it_was_built(spec in network_spec()) {
-        let xml = network(&spec).expect("no control characters");
+        let xml = network(&spec, None).expect("no control characters");
         prop_assert_eq!(read_network(&xml), Ok(spec), "{}", xml);
     }
 
@@ -248,7 +248,7 @@ fn a_v6_network_knows_its_hosts_by_duid() {
         }),
         ..NetworkSpec::default()
     };
-    let xml = network(&spec).unwrap();
+    let xml = network(&spec, None).unwrap();
     assert!(xml.contains("<host id=\"00:03:00:01:02:00:00:00:00:01\" ip=\"2001:db8::5\"/>"), "{xml}");
     assert!(xml.contains("value=\"dhcp-option=option6:dns-server,[2001:db8::53]\""), "{xml}");
     assert_eq!(read_network(&xml), Ok(spec));
@@ -263,9 +263,38 @@ fn an_existing_bridge_is_used_and_nothing_else_is_said_of_it() {
         mark: Some(NetworkMark { owner: "o".into(), serial: 3 }),
         ..NetworkSpec::default()
     };
-    let xml = network(&spec).unwrap();
+    let xml = network(&spec, None).unwrap();
     assert!(!xml.contains("<ip") && !xml.contains("stp"), "{xml}");
     assert_eq!(read_network(&xml), Ok(spec));
+}
+
+#[test]
+fn a_network_defined_anew_keeps_its_uuid() {
+    let old = "<network><name>n</name><uuid>dd8fe884-6c02-601e-7551-cca97df1c5df</uuid></network>";
+    let xml = network(&NetworkSpec::default(), Some(old)).unwrap();
+    assert!(xml.contains("<uuid>dd8fe884-6c02-601e-7551-cca97df1c5df</uuid>"), "{xml}");
+}
+
+#[test]
+fn a_server_that_answers_nobody_is_one_even_where_libvirt_leaves_its_element_out() {
+    let spec = NetworkSpec {
+        address: Some("10.0.0.1/24".parse().unwrap()),
+        dhcp: Some(DhcpSpec::default()),
+        ..NetworkSpec::default()
+    };
+    let xml = network(&spec, None).unwrap().replace("<dhcp/>", "");
+    assert_eq!(read_network(&xml), Ok(NetworkSpec { forward: Forward::Open, ..spec }));
+}
+
+#[test]
+fn the_drive_of_a_running_guest_is_changed_by_the_same_element() {
+    let media = Media { file: "/media/a & b.iso".into(), url: String::new() };
+    let spec = DomainSpec { vcpus: 1, mark: Some(Mark::default()), ..DomainSpec::default() };
+    let settings = Settings { media: Some(media.clone()), ..Settings::default() };
+    let xml = domain(&spec, &settings, None).unwrap();
+    assert_eq!(drive_file(&xml), Ok(Some("/media/a & b.iso".into())));
+    assert!(drive(Some(&media)).unwrap().contains("<source file=\"/media/a &amp; b.iso\"/>"));
+    assert!(!drive(None).unwrap().contains("<source"));
 }
 
 #[test]
@@ -275,7 +304,7 @@ fn only_known_hosts_are_answered() {
         dhcp: Some(DhcpSpec::default()),
         ..NetworkSpec::default()
     };
-    assert!(network(&spec).unwrap().contains("<dnsmasq:option value=\"dhcp-ignore=tag:!known\"/>"));
+    assert!(network(&spec, None).unwrap().contains("<dnsmasq:option value=\"dhcp-ignore=tag:!known\"/>"));
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use super::write::Order;
 use crate::{
-    control::Settings,
+    control::{Media, Settings},
     domain::{Disk, DiskSource, DomainSpec, Nic, NicSource, VolumeRef},
-    xml::{At, Element, Unreadable},
+    error::Kind,
+    xml::{At, Element, Unreadable, Unwritable, parse::parse, write::write},
 };
 
 /// Place of the drive: no disk of ours is on that bus.
@@ -51,6 +52,18 @@ pub(super) fn disks(spec: &DomainSpec, order: Order, old: Option<&Element>) -> V
             .children(address(old, "disk", |disk| has_target(disk, target)))
     };
     spec.disks.iter().enumerate().map(disk).collect()
+}
+
+/// The drive with this in it: what `virDomainUpdateDeviceFlags` takes for a guest that runs.
+pub fn drive_element(media: Option<&Media>) -> Result<String, Unwritable> {
+    let settings = Settings { media: media.cloned(), ..Settings::default() };
+    write(&drive(&settings, Order::of(&settings), None))
+}
+
+/// The file in the drive of a domain, as its definition has it.
+pub fn drive_file(xml: &str) -> Result<Option<String>, Unreadable> {
+    let root = parse(xml).map_err(|why| Unreadable { kind: Kind::Domain, name: "?".to_owned(), why })?;
+    Ok(root.first("devices").and_then(read_media).map(str::to_owned))
 }
 
 /// The drive for media, with what is in it.

@@ -4,5 +4,6 @@ mod devices;
 mod read;
 mod write;
 
+pub use devices::{drive_element as drive, drive_file};
 pub use read::read_domain;
 pub use write::domain;

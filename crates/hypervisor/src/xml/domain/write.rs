@@ -183,7 +183,7 @@ pub(super) struct Order {
 
 impl Order {
     /// A medium is tried only when it is asked for, as on real machines; what is asked for is tried before the rest.
-    fn of(settings: &Settings) -> Self {
+    pub(super) fn of(settings: &Settings) -> Self {
         match settings.boot.effective() {
             BootTarget::None | BootTarget::Hdd => Self { disk: 1, nic: 2, drive: None },
             BootTarget::Pxe | BootTarget::UefiHttp => Self { nic: 1, disk: 2, drive: None },
