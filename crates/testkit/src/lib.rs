@@ -1,4 +1,4 @@
-//! What the tests stand on: an in-memory API server with fault injection, a fleet builder, a clock.
+//! What the tests stand on: an in-memory API server and an in-memory hypervisor with fault injection, a fleet builder, a clock.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")] async fn main() {
@@ -20,6 +20,7 @@ mod clock;
 mod consumer;
 mod faults;
 mod fleet;
+pub mod hypervisor;
 mod kubelet;
 mod log;
 mod server;
