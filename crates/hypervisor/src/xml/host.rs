@@ -52,3 +52,31 @@ fn read_cell(at: &At, cell: &Element) -> Result<Cell, Unreadable> {
     }
     Ok(Cell { memory_kib, pages, cpus })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::read_host;
+    use crate::xml::samples::CAPABILITIES;
+
+    #[test]
+    fn capabilities_are_read_with_siblings_huge_pages_holes_and_what_is_switched_off() {
+        let host = read_host(CAPABILITIES).unwrap();
+        assert_eq!(host.arch, "x86_64");
+        assert_eq!(host.cells.keys().copied().collect::<Vec<_>>(), [0, 2, 3]);
+        assert_eq!(host.cpus().to_string(), "0-4");
+        assert_eq!(host.cells[&0].pages, BTreeMap::from([(4, 2_097_152), (1 << 20, 8)]));
+        let cores: Vec<String> = host.cells[&0].cores().iter().map(ToString::to_string).collect();
+        assert_eq!(cores, ["0,4", "1"]);
+        assert!(host.cells[&3].cpus.is_empty());
+        assert_eq!(host.cell_of(3), Some(2));
+        assert_eq!(host.cell_of(5), None, "it is switched off");
+    }
+
+    #[test]
+    fn capabilities_without_processors_are_named() {
+        let said = read_host("<capabilities><host/></capabilities>").unwrap_err().to_string();
+        assert_eq!(said, "host capabilities cannot be read: there is no <cell>: the processors are not known");
+    }
+}

@@ -75,3 +75,45 @@ pub fn read_volume(xml: &str) -> Result<Volume, Unreadable> {
         backing: root.at("backingStore/path").map(|path| path.text.clone()).filter(|path| !path.is_empty()),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[test]
+    fn a_volume_says_its_size_and_what_it_rests_on() {
+        let spec = VolumeSpec {
+            pool: "p".into(),
+            name: "d".into(),
+            format: VolumeFormat::Qcow2,
+            capacity: 1 << 30,
+            sparse: true,
+            source: VolumeSource::On("image".into()),
+        };
+        let xml = volume(&spec, Some(("/p/image", VolumeFormat::Raw))).unwrap();
+        let read = read_volume(&xml).unwrap();
+        assert_eq!(
+            read,
+            Volume {
+                name: "d".into(),
+                path: String::new(),
+                format: Some(VolumeFormat::Qcow2),
+                capacity: 1 << 30,
+                allocation: 0,
+                backing: Some("/p/image".into())
+            }
+        );
+    }
+
+    #[rstest]
+    #[case("", VolumeFormat::Qcow2)]
+    #[case("../../etc/passwd", VolumeFormat::Qcow2)]
+    #[case("..", VolumeFormat::Raw)]
+    #[case("raw-on-something", VolumeFormat::Raw)]
+    fn volumes_that_cannot_be_are_refused(#[case] name: &str, #[case] format: VolumeFormat) {
+        let spec =
+            VolumeSpec { name: name.into(), format, source: VolumeSource::On("i".into()), ..VolumeSpec::default() };
+        assert!(volume(&spec, None).is_err());
+    }
+}

@@ -1,6 +1,6 @@
 //! Laws of every definition: what is built and read back is the same; what is not what it should be is named.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::net::IpAddr;
 
 use base::{CpuSet, Mac};
 use proptest::{collection::vec, option, prelude::*};
@@ -8,13 +8,13 @@ use rstest::rstest;
 use uuid::Uuid;
 
 use super::{
-    samples::{CAPABILITIES, DEFAULT_NETWORK, FOREIGN},
+    samples::{DEFAULT_NETWORK, FOREIGN},
     *,
 };
 use crate::{
     Boot, BootTarget, Chipset, DhcpHost, DhcpSpec, Disk, DiskSource, DomainSpec, Engine, Error, Firmware, Forward,
     Hold, LastPower, Mark, Media, NetBoot, NetworkMark, NetworkSpec, Nic, NicSource, Placement, PoolSpec, Settings,
-    Volume, VolumeFormat, VolumeRef, VolumeSource, VolumeSpec,
+    VolumeRef,
 };
 
 /// What people may write where a text is asked for: markup, quotes, newlines, paths, templates.
@@ -447,63 +447,8 @@ fn our_metadata_is_known_by_its_namespace_not_by_its_prefix() {
 }
 
 #[test]
-fn capabilities_are_read_with_siblings_huge_pages_holes_and_what_is_switched_off() {
-    let host = read_host(CAPABILITIES).unwrap();
-    assert_eq!(host.arch, "x86_64");
-    assert_eq!(host.cells.keys().copied().collect::<Vec<_>>(), [0, 2, 3]);
-    assert_eq!(host.cpus().to_string(), "0-4");
-    assert_eq!(host.cells[&0].pages, BTreeMap::from([(4, 2_097_152), (1 << 20, 8)]));
-    let cores: Vec<String> = host.cells[&0].cores().iter().map(ToString::to_string).collect();
-    assert_eq!(cores, ["0,4", "1"]);
-    assert!(host.cells[&3].cpus.is_empty());
-    assert_eq!(host.cell_of(3), Some(2));
-    assert_eq!(host.cell_of(5), None, "it is switched off");
-}
-
-#[test]
-fn capabilities_without_processors_are_named() {
-    let said = read_host("<capabilities><host/></capabilities>").unwrap_err().to_string();
-    assert_eq!(said, "host capabilities cannot be read: there is no <cell>: the processors are not known");
-}
-
-#[test]
 fn a_stock_network_is_foreign() {
     let spec = read_network(DEFAULT_NETWORK).unwrap();
     assert_eq!((spec.mark, spec.forward), (None, Forward::Other("nat".into())));
     assert_eq!(spec.address, Some("192.168.122.1/24".parse().unwrap()));
-}
-
-#[test]
-fn a_volume_says_its_size_and_what_it_rests_on() {
-    let spec = VolumeSpec {
-        pool: "p".into(),
-        name: "d".into(),
-        format: VolumeFormat::Qcow2,
-        capacity: 1 << 30,
-        sparse: true,
-        source: VolumeSource::On("image".into()),
-    };
-    let xml = volume(&spec, Some(("/p/image", VolumeFormat::Raw))).unwrap();
-    let read = read_volume(&xml).unwrap();
-    assert_eq!(
-        read,
-        Volume {
-            name: "d".into(),
-            path: String::new(),
-            format: Some(VolumeFormat::Qcow2),
-            capacity: 1 << 30,
-            allocation: 0,
-            backing: Some("/p/image".into())
-        }
-    );
-}
-
-#[rstest]
-#[case("", VolumeFormat::Qcow2)]
-#[case("../../etc/passwd", VolumeFormat::Qcow2)]
-#[case("..", VolumeFormat::Raw)]
-#[case("raw-on-something", VolumeFormat::Raw)]
-fn volumes_that_cannot_be_are_refused(#[case] name: &str, #[case] format: VolumeFormat) {
-    let spec = VolumeSpec { name: name.into(), format, source: VolumeSource::On("i".into()), ..VolumeSpec::default() };
-    assert!(volume(&spec, None).is_err());
 }
