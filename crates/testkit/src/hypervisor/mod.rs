@@ -105,14 +105,14 @@ impl FakeHypervisor {
     pub fn come_back(&self) {
         let mut inner = self.lock();
         inner.crashed = false;
-        inner.tell(Event::Resync);
+        inner.tell(&Event::Resync);
     }
 
     /// The machine loses its power and starts again: no guest runs, what starts by itself does.
     pub fn reboot_host(&self) {
         let mut inner = self.lock();
         inner.world.reboot();
-        inner.tell(Event::Resync);
+        inner.tell(&Event::Resync);
     }
 
     /// A guest does something of its own accord.
@@ -132,7 +132,7 @@ impl FakeHypervisor {
             Guest::Crashes => inner.world.stop(uuid, PowerState::Crashed),
             Guest::Reboots | Guest::IgnoresAcpi => {}
         }
-        inner.tell(Event::Domain { uuid, change });
+        inner.tell(&Event::Domain { uuid, change });
     }
 
     /// Somebody defines a domain with tools of their own.
@@ -185,7 +185,7 @@ pub enum Guest {
 }
 
 impl Inner {
-    fn tell(&mut self, event: Event) {
+    fn tell(&mut self, event: &Event) {
         self.listeners.retain(|listener| listener.unbounded_send(event.clone()).is_ok());
     }
 

@@ -27,7 +27,7 @@ impl FakeHypervisor {
     fn write<T>(
         &self,
         call: &'static str,
-        object: impl ToString,
+        object: &impl ToString,
         write: impl FnOnce(&mut World) -> Result<T>,
     ) -> Result<T> {
         let mut inner = self.lock();
@@ -54,8 +54,8 @@ impl FakeHypervisor {
         change: Change,
         write: impl FnOnce(&mut World) -> Result<T>,
     ) -> Result<T> {
-        let done = self.write(call, uuid, write)?;
-        self.lock().tell(Event::Domain { uuid, change });
+        let done = self.write(call, &uuid, write)?;
+        self.lock().tell(&Event::Domain { uuid, change });
         Ok(done)
     }
 }
@@ -83,7 +83,7 @@ impl Hypervisor for FakeHypervisor {
     }
 
     async fn mark_domain(&self, uuid: Uuid, mark: &Mark) -> Result<()> {
-        self.write("mark_domain", uuid, |world| world.mark(uuid, mark))
+        self.write("mark_domain", &uuid, |world| world.mark(uuid, mark))
     }
 
     async fn undefine_domain(&self, uuid: Uuid) -> Result<()> {
@@ -92,22 +92,22 @@ impl Hypervisor for FakeHypervisor {
 
     async fn power(&self, uuid: Uuid, action: PowerAction) -> Result<Effect> {
         let before = self.lock().world.domain(uuid).map(|domain| domain.state).unwrap_or_default();
-        let effect = self.write("power", format!("{uuid} {action}"), |world| world.power(uuid, action))?;
+        let effect = self.write("power", &format!("{uuid} {action}"), |world| world.power(uuid, action))?;
         let mut inner = self.lock();
         let after = inner.world.domain(uuid)?.state;
         let stopped = before.has_guest() && !after.has_guest();
         let started = after.has_guest() && (!before.has_guest() || action == PowerAction::ForceRestart);
         if stopped || (started && before.has_guest()) {
-            inner.tell(Event::Domain { uuid, change: Change::Stopped });
+            inner.tell(&Event::Domain { uuid, change: Change::Stopped });
         }
         if started {
-            inner.tell(Event::Domain { uuid, change: Change::Started });
+            inner.tell(&Event::Domain { uuid, change: Change::Started });
         }
         Ok(effect)
     }
 
     async fn note_power(&self, uuid: Uuid, on: bool) -> Result<()> {
-        self.write("note_power", uuid, |world| world.note_power(uuid, on))
+        self.write("note_power", &uuid, |world| world.note_power(uuid, on))
     }
 
     async fn set_boot(&self, uuid: Uuid, boot: Boot) -> Result<()> {
@@ -139,19 +139,19 @@ impl Hypervisor for FakeHypervisor {
     }
 
     async fn set_dhcp_hosts(&self, network: &str, hosts: &[DhcpHost]) -> Result<()> {
-        self.write("set_dhcp_hosts", network, |world| world.set_dhcp_hosts(network, hosts))
+        self.write("set_dhcp_hosts", &network, |world| world.set_dhcp_hosts(network, hosts))
     }
 
     async fn start_network(&self, name: &str) -> Result<()> {
-        self.write("start_network", name, |world| world.start_network(name))
+        self.write("start_network", &name, |world| world.start_network(name))
     }
 
     async fn stop_network(&self, name: &str) -> Result<()> {
-        self.write("stop_network", name, |world| world.stop_network(name))
+        self.write("stop_network", &name, |world| world.stop_network(name))
     }
 
     async fn undefine_network(&self, name: &str) -> Result<()> {
-        self.write("undefine_network", name, |world| world.undefine_network(name))
+        self.write("undefine_network", &name, |world| world.undefine_network(name))
     }
 
     async fn leases(&self, network: &str) -> Result<Vec<Lease>> {
@@ -167,15 +167,15 @@ impl Hypervisor for FakeHypervisor {
     }
 
     async fn start_pool(&self, name: &str) -> Result<()> {
-        self.write("start_pool", name, |world| world.set_active(name, true))
+        self.write("start_pool", &name, |world| world.set_active(name, true))
     }
 
     async fn stop_pool(&self, name: &str) -> Result<()> {
-        self.write("stop_pool", name, |world| world.set_active(name, false))
+        self.write("stop_pool", &name, |world| world.set_active(name, false))
     }
 
     async fn undefine_pool(&self, name: &str) -> Result<()> {
-        self.write("undefine_pool", name, |world| world.undefine_pool(name))
+        self.write("undefine_pool", &name, |world| world.undefine_pool(name))
     }
 
     async fn volumes(&self, pool: &str) -> Result<Listing<Volume>> {
@@ -191,7 +191,7 @@ impl Hypervisor for FakeHypervisor {
     }
 
     async fn grow_disk(&self, uuid: Uuid, target: &str, capacity: u64) -> Result<()> {
-        self.write("grow_disk", format!("{uuid} {target}"), |world| world.grow_disk(uuid, target, capacity))
+        self.write("grow_disk", &format!("{uuid} {target}"), |world| world.grow_disk(uuid, target, capacity))
     }
 
     async fn delete_volume(&self, volume: &VolumeRef) -> Result<()> {

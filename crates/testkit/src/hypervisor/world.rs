@@ -41,7 +41,7 @@ struct Store {
     half_made: BTreeSet<String>,
 }
 
-fn not_found(kind: Kind, name: impl ToString) -> Error {
+fn not_found(kind: Kind, name: &impl ToString) -> Error {
     Error::NotFound { kind, name: name.to_string() }
 }
 
@@ -69,7 +69,7 @@ impl World {
     }
 
     pub(super) fn domain(&self, uuid: Uuid) -> Result<Domain> {
-        let guest = self.domains.get(&uuid).ok_or_else(|| not_found(Kind::Domain, uuid))?;
+        let guest = self.domains.get(&uuid).ok_or_else(|| not_found(Kind::Domain, &uuid))?;
         let (spec, settings) = xml::read_domain(&guest.config)?;
         let running = guest.running.as_ref().map(|running| xml::read_domain(running)).transpose()?;
         Ok(Domain { spec, settings, state: guest.state, running: running.map(|(spec, _)| spec), persistent: true })
@@ -93,12 +93,11 @@ impl World {
     fn write(&mut self, spec: &DomainSpec, settings: &Settings) -> Result<()> {
         let old = self.domains.get(&spec.uuid).map(|guest| guest.config.as_str());
         let config = xml::domain(spec, settings, old)?;
-        match self.domains.get_mut(&spec.uuid) {
-            Some(guest) => guest.config = config,
-            None => {
-                let guest = Guest { config, running: None, state: PowerState::Off, stubborn: false };
-                self.domains.insert(spec.uuid, guest);
-            }
+        if let Some(guest) = self.domains.get_mut(&spec.uuid) {
+            guest.config = config;
+        } else {
+            let guest = Guest { config, running: None, state: PowerState::Off, stubborn: false };
+            self.domains.insert(spec.uuid, guest);
         }
         Ok(())
     }
@@ -168,13 +167,13 @@ impl World {
             }
         }
         for nic in &spec.nics {
-            if let ::hypervisor::NicSource::Network(network) = &nic.source {
-                if self.networks.get(network).is_none_or(|net| net.running.is_none()) {
-                    return Err(refused(format!("network '{network}' is not active")));
-                }
+            if let ::hypervisor::NicSource::Network(network) = &nic.source
+                && self.networks.get(network).is_none_or(|net| net.running.is_none())
+            {
+                return Err(refused(format!("network '{network}' is not active")));
             }
         }
-        let guest = self.domains.get_mut(&uuid).ok_or_else(|| not_found(Kind::Domain, uuid))?;
+        let guest = self.domains.get_mut(&uuid).ok_or_else(|| not_found(Kind::Domain, &uuid))?;
         guest.state = PowerState::On;
         guest.running = Some(guest.config.clone());
         let boot = settings.boot.after_start();
@@ -255,7 +254,7 @@ impl World {
     }
 
     fn net(&mut self, name: &str) -> Result<&mut Net> {
-        self.networks.get_mut(name).ok_or_else(|| not_found(Kind::Network, name))
+        self.networks.get_mut(name).ok_or_else(|| not_found(Kind::Network, &name))
     }
 
     pub(super) fn define_network(&mut self, spec: &NetworkSpec) -> Result<()> {
@@ -323,7 +322,7 @@ impl World {
     }
 
     fn store(&mut self, name: &str) -> Result<&mut Store> {
-        self.pools.get_mut(name).ok_or_else(|| not_found(Kind::Pool, name))
+        self.pools.get_mut(name).ok_or_else(|| not_found(Kind::Pool, &name))
     }
 
     fn active(&mut self, name: &str, doing: &str) -> Result<&mut Store> {
@@ -375,7 +374,7 @@ impl World {
         if store.has(name) {
             return Err(Error::Exists { kind: Kind::Volume, name: format!("{pool}/{name}") });
         }
-        let missing = |from: &str| not_found(Kind::Volume, format!("{pool}/{from}"));
+        let missing = |from: &str| not_found(Kind::Volume, &format!("{pool}/{from}"));
         let from = match source {
             VolumeSource::CopyOf(from) | VolumeSource::On(from) => {
                 Some(store.volumes.get(from).filter(|_| store.has(from)).ok_or_else(|| missing(from))?)
@@ -400,7 +399,7 @@ impl World {
     }
 
     pub(super) fn grow(&mut self, volume: &VolumeRef, capacity: u64) -> Result<()> {
-        let missing = || not_found(Kind::Volume, format!("{}/{}", volume.pool, volume.volume));
+        let missing = || not_found(Kind::Volume, &format!("{}/{}", volume.pool, volume.volume));
         let store = self.active(&volume.pool, "grow a volume of it")?;
         let found = store.volumes.get_mut(&volume.volume).filter(|_| store.mounted).ok_or_else(missing)?;
         found.capacity = found.capacity.max(capacity);
@@ -418,12 +417,12 @@ impl World {
         let disk = running.disks.iter().find(|disk| disk.target == target);
         match disk.map(|disk| &disk.source) {
             Some(::hypervisor::DiskSource::Volume(volume)) => self.grow(volume, capacity),
-            _ => Err(not_found(Kind::Volume, format!("{}/{target}", spec.name))),
+            _ => Err(not_found(Kind::Volume, &format!("{}/{target}", spec.name))),
         }
     }
 
     pub(super) fn delete_volume(&mut self, volume: &VolumeRef) -> Result<()> {
-        let missing = || not_found(Kind::Volume, format!("{}/{}", volume.pool, volume.volume));
+        let missing = || not_found(Kind::Volume, &format!("{}/{}", volume.pool, volume.volume));
         let store = self.active(&volume.pool, "delete a volume of it")?;
         if !store.has(&volume.volume) {
             return Err(missing());

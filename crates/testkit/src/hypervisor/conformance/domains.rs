@@ -69,8 +69,8 @@ pub(super) async fn whatever_its_texts_contain_it_is_found_again(lab: &Lab) {
     {
         let mut spec = lab.domain(&format!("hostile-{at}"));
         let mark = spec.mark.as_mut().expect("ours");
-        mark.group = (*hostile).to_owned();
-        mark.host = (*hostile).to_owned();
+        (*hostile).clone_into(&mut mark.group);
+        (*hostile).clone_into(&mut mark.host);
         mark.disks =
             [((*hostile).to_owned(), VolumeRef { pool: (*hostile).to_owned(), volume: (*hostile).to_owned() })].into();
         assert_eq!(defined(lab, &spec).await.spec, spec);
@@ -219,7 +219,7 @@ pub(super) async fn media_go_in_and_out(lab: &Lab) {
 }
 
 pub(super) async fn media_of_a_running_guest_go_in_and_out(lab: &Lab) {
-    if !lab.can.live_media {
+    if !lab.can_all() {
         return;
     }
     let spec = lab.domain("live-media");

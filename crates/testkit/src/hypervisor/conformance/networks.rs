@@ -7,7 +7,7 @@ use super::{Lab, mac};
 fn spec(lab: &Lab, case: &str, subnet: u8) -> NetworkSpec {
     NetworkSpec {
         name: format!("case-{case}"),
-        mark: lab.can.network_marks.then(|| NetworkMark { owner: "owner".to_owned(), serial: 1 }),
+        mark: lab.can_all().then(|| NetworkMark { owner: "owner".to_owned(), serial: 1 }),
         bridge: format!("case{subnet}"),
         mac: Some(mac(subnet)),
         mtu: Some(1400),
@@ -64,7 +64,7 @@ pub(super) async fn it_starts_stops_and_goes(lab: &Lab) {
 }
 
 pub(super) async fn dhcp_hosts_change_while_it_runs(lab: &Lab) {
-    if !lab.can.live_dhcp {
+    if !lab.can_all() {
         return;
     }
     let spec = spec(lab, "net-hosts", 3);
@@ -84,7 +84,7 @@ pub(super) async fn dhcp_hosts_change_while_it_runs(lab: &Lab) {
 }
 
 pub(super) async fn its_mark_is_kept(lab: &Lab) {
-    if !lab.can.network_marks {
+    if !lab.can_all() {
         return;
     }
     let hostile = NetworkMark { owner: "\"'><evil/>".to_owned(), serial: i64::MAX };

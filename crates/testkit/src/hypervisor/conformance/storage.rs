@@ -96,7 +96,7 @@ pub(super) async fn a_name_that_leaves_the_pool_is_refused(lab: &Lab) {
 }
 
 pub(super) async fn a_volume_grows_and_never_shrinks(lab: &Lab) {
-    if !lab.can.images {
+    if !lab.can_all() {
         return;
     }
     let pool = pool(lab, "vol-grow").await;
@@ -110,7 +110,7 @@ pub(super) async fn a_volume_grows_and_never_shrinks(lab: &Lab) {
 }
 
 pub(super) async fn a_copy_has_what_it_was_copied_from(lab: &Lab) {
-    if !lab.can.images {
+    if !lab.can_all() {
         return;
     }
     let pool = pool(lab, "vol-copy").await;
@@ -132,7 +132,7 @@ pub(super) async fn a_copy_has_what_it_was_copied_from(lab: &Lab) {
 }
 
 pub(super) async fn a_volume_on_another_stores_the_difference(lab: &Lab) {
-    if !lab.can.images {
+    if !lab.can_all() {
         return;
     }
     let pool = pool(lab, "vol-on").await;
