@@ -12,7 +12,7 @@ pub(crate) fn refused(doing: &str, error: &VirtError) -> Error {
         ErrorNumber::NoDomain => missing(Kind::Domain),
         ErrorNumber::NoNetwork => missing(Kind::Network),
         ErrorNumber::NoStoragePool => missing(Kind::Pool),
-        ErrorNumber::NoStorageVol => missing(Kind::Volume),
+        ErrorNumber::NoStorageVolume => missing(Kind::Volume),
         ErrorNumber::NoSupport | ErrorNumber::ConfigUnsupported | ErrorNumber::ArgumentUnsupported => {
             Error::Unsupported { doing, why }
         }
@@ -32,7 +32,7 @@ fn quoted(message: &str) -> String {
 pub(crate) fn is_missing(error: &VirtError) -> bool {
     matches!(
         error.code(),
-        ErrorNumber::NoDomain | ErrorNumber::NoNetwork | ErrorNumber::NoStoragePool | ErrorNumber::NoStorageVol
+        ErrorNumber::NoDomain | ErrorNumber::NoNetwork | ErrorNumber::NoStoragePool | ErrorNumber::NoStorageVolume
     )
 }
 

@@ -30,6 +30,8 @@ impl Listeners {
 pub(crate) fn start_loop() -> Result<(), Error> {
     static LOOP: OnceLock<Result<(), Error>> = OnceLock::new();
     let started = LOOP.get_or_init(|| {
+        // What goes wrong is said by who called, not by the library on its own.
+        virt::error::clear_error_callback();
         virt::event::event_register_default_impl()?;
         let run = || {
             loop {

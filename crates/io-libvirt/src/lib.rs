@@ -35,9 +35,9 @@ use connection::Link;
 /// Most calls take milliseconds. What takes longer than this has lost its answer.
 const QUICK: Duration = Duration::from_secs(30);
 /// Starting a guest reserves its memory, stopping one writes back what it has cached.
-const POWER: Duration = Duration::from_secs(120);
+const POWER: Duration = Duration::from_mins(2);
 /// Copies of images, and disks that take their space at once.
-const COPY: Duration = Duration::from_secs(3600);
+const COPY: Duration = Duration::from_hours(1);
 
 /// A connection to libvirt. Clones share it.
 #[derive(Clone)]

@@ -24,11 +24,20 @@ pub(crate) fn list(cx: &Cx) -> Result<Listing<Network>> {
 }
 
 fn of(cx: &Cx, handle: &Handle) -> Result<Network> {
-    let config = cx.done(handle.get_xml_desc(sys::VIR_NETWORK_XML_INACTIVE))?;
+    let config = config(cx, handle)?;
     let running =
         if cx.done(handle.is_active())? { Some(xml::read_network(&cx.done(handle.get_xml_desc(0))?)?) } else { None };
     let autostart = cx.done(handle.get_autostart())?;
     Ok(Network { spec: xml::read_network(&config)?, running, autostart })
+}
+
+/// What is defined for the next start.
+fn config(cx: &Cx, handle: &Handle) -> Result<String> {
+    match handle.get_xml_desc(sys::VIR_NETWORK_XML_INACTIVE) {
+        // The test driver has one definition for both.
+        Err(error) if error.message().contains("unsupported flags") => cx.done(handle.get_xml_desc(0)),
+        answer => cx.done(answer),
+    }
 }
 
 fn lookup(cx: &Cx, name: &str) -> Result<Handle> {
@@ -43,7 +52,7 @@ pub(crate) fn define(cx: &Cx, spec: &NetworkSpec) -> Result<()> {
     // First without what is there, for a name that no XML carries must not be looked up either.
     xml::network(spec, None)?;
     let old = match lookup(cx, &spec.name) {
-        Ok(handle) => Some(cx.done(handle.get_xml_desc(sys::VIR_NETWORK_XML_INACTIVE))?),
+        Ok(handle) => Some(config(cx, &handle)?),
         Err(error) if error.is_not_found() => None,
         Err(error) => return Err(error),
     };
@@ -55,12 +64,12 @@ pub(crate) fn set_hosts(cx: &Cx, name: &str, hosts: &[DhcpHost]) -> Result<()> {
     let handle = lookup(cx, name)?;
     let wanted: BTreeSet<&DhcpHost> = hosts.iter().collect();
     // What is defined first: after a crash in between, what runs is brought in line by the next call.
-    let mut places = vec![(sys::VIR_NETWORK_XML_INACTIVE, sys::VIR_NETWORK_UPDATE_AFFECT_CONFIG)];
+    let mut places = vec![(config(cx, &handle)?, sys::VIR_NETWORK_UPDATE_AFFECT_CONFIG)];
     if cx.done(handle.is_active())? {
-        places.push((0, sys::VIR_NETWORK_UPDATE_AFFECT_LIVE));
+        places.push((cx.done(handle.get_xml_desc(0))?, sys::VIR_NETWORK_UPDATE_AFFECT_LIVE));
     }
     for (which, flag) in places {
-        let spec = xml::read_network(&cx.done(handle.get_xml_desc(which))?)?;
+        let spec = xml::read_network(&which)?;
         let Some(dhcp) = spec.dhcp else {
             return Err(Error::Refused { doing: cx.doing.clone(), why: "it has no DHCP".to_owned() });
         };

@@ -16,11 +16,11 @@ pub(crate) fn switch(cx: &Cx, uuid: Uuid, action: PowerAction, boot_id: &str) ->
         Act::Nothing => return Ok(Effect::Nothing),
         Act::Start => start(cx, uuid, &handle, boot_id)?,
         Act::Stop => {
-            cx.done(handle.destroy())?;
+            stop(cx, &handle)?;
             note_ours(cx, uuid, &handle, false, boot_id)?;
         }
         Act::Restart => {
-            cx.done(handle.destroy())?;
+            stop(cx, &handle)?;
             start(cx, uuid, &handle, boot_id)?;
         }
         Act::AskShutdown => drop(cx.done(handle.shutdown())?),
@@ -28,6 +28,15 @@ pub(crate) fn switch(cx: &Cx, uuid: Uuid, action: PowerAction, boot_id: &str) ->
         Act::Interrupt => cx.done(ffi::inject_nmi(&handle))?,
     }
     Ok(Effect::Done)
+}
+
+fn stop(cx: &Cx, handle: &Handle) -> Result<()> {
+    match handle.destroy() {
+        // libvirt kills the guest first and looks afterwards: where somebody else saw it die in between (a libvirtd that is
+        // just coming back reads its monitor), it refuses what it has done.
+        Err(error) if handle.is_active().unwrap_or(true) => cx.done(Err(error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 fn start(cx: &Cx, uuid: Uuid, handle: &Handle, boot_id: &str) -> Result<()> {

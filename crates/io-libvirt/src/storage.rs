@@ -152,19 +152,18 @@ pub(crate) fn create(cx: &Cx, spec: &VolumeSpec) -> Result<()> {
         }
         cx.done(there.delete(0))?;
     }
-    let marker = match half {
-        Some(marker) => marker,
-        None => {
-            let marker = VolumeSpec {
-                name: marker,
-                format: VolumeFormat::Raw,
-                capacity: 512,
-                sparse: true,
-                source: VolumeSource::Blank,
-                ..spec.clone()
-            };
-            cx.done(StorageVol::create_xml(&pool, &xml::volume(&marker, None)?, 0))?
-        }
+    let marker = if let Some(marker) = half {
+        marker
+    } else {
+        let marker = VolumeSpec {
+            name: marker,
+            format: VolumeFormat::Raw,
+            capacity: 512,
+            sparse: true,
+            source: VolumeSource::Blank,
+            ..spec.clone()
+        };
+        cx.done(StorageVol::create_xml(&pool, &xml::volume(&marker, None)?, 0))?
     };
     let made = fill(cx, &pool, spec);
     if made.is_err()

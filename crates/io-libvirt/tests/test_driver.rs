@@ -18,7 +18,7 @@ fn lab() -> Lab {
             ..DomainSpec::default()
         },
         directory: "/case-pools".to_owned(),
-        can: Abilities::NONE,
+        can: Abilities::Least,
         by_hand: Box::new(|xml| {
             let connect =
                 virt::connect::Connect::open(Some("test:///default")).expect("the test driver is always there");
