@@ -53,15 +53,30 @@ const BUILD: &[Need] = &[
     need("haproxy", "haproxy", "checks load balancer configurations in tests"),
 ];
 
+/// What virtual machines run on, and what talks to it is built with.
+const VIRT: &[Need] = &[
+    need("libvirtd", "libvirt-daemon-system", "runs virtual machines"),
+    need(QEMU_DRIVER, "libvirt-daemon-driver-qemu", "lets libvirt run QEMU"),
+    need("qemu-system-x86_64", "qemu-system-x86", "is the virtual machines"),
+    need("qemu-img", "qemu-utils", "makes their disks"),
+    need("/usr/share/qemu/firmware/60-edk2-x86_64.json", "ovmf", "is their UEFI"),
+    need("dnsmasq", "dnsmasq-base", "answers their DHCP"),
+    need("nft", "nftables", "keeps their DHCP on its node"),
+    need("pkg-config", "pkg-config", "finds libvirt's headers"),
+    need("/usr/include/libvirt/libvirt.h", "libvirt-dev", "is what the agent is built with"),
+];
+
+/// Stands for libvirt's driver for QEMU, which lies in a directory named after the architecture.
+const QEMU_DRIVER: &str = "libvirt_driver_qemu.so";
 /// Stands for CNI's bridge plugin, which is on no PATH.
 const BRIDGE_PLUGIN: &str = "cni/bridge";
 /// Stands for Python's own venv with pip, which Debian packages apart.
 const VENV_MODULE: &str = "python3 -m venv";
 
-/// Installs what is missing of [`STACK`] and [`BUILD`].
+/// Installs what is missing of [`STACK`], [`BUILD`] and [`VIRT`].
 pub fn ensure(cx: &Cx) -> Result<()> {
     cx.steps.run("packages", |step| {
-        let missing: Vec<&Need> = STACK.iter().chain(BUILD).filter(|need| !present(need.program)).collect();
+        let missing: Vec<&Need> = STACK.iter().chain(BUILD).chain(VIRT).filter(|need| !present(need.program)).collect();
         if missing.is_empty() {
             return Ok("all there".to_owned());
         }
@@ -122,7 +137,12 @@ impl QuietServices {
         if !Path::new("/run/systemd/system").is_dir() {
             return Ok(());
         }
-        for (package, unit) in [("containerd", "containerd"), ("haproxy", "haproxy"), ("openssh-server", "ssh")] {
+        for (package, unit) in [
+            ("containerd", "containerd"),
+            ("haproxy", "haproxy"),
+            ("openssh-server", "ssh"),
+            ("libvirt-daemon-system", "libvirtd"),
+        ] {
             if packages.contains(&package) {
                 step.run(&mut command("systemctl", ["disable", unit]))?;
             }
@@ -143,6 +163,10 @@ impl Drop for QuietServices {
 fn present(program: &str) -> bool {
     match program {
         BRIDGE_PLUGIN => cni_plugins().is_some(),
+        QEMU_DRIVER => fs::read_dir("/usr/lib").is_ok_and(|mut dirs| {
+            dirs.any(|dir| dir.is_ok_and(|dir| dir.path().join("libvirt/connection-driver").join(QEMU_DRIVER).exists()))
+        }),
+        file if file.starts_with('/') => Path::new(file).exists(),
         VENV_MODULE => Command::new(system_python())
             .args(["-c", "import venv, ensurepip"])
             .output()

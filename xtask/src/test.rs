@@ -70,6 +70,10 @@ fn run(cx: &Cx, keep: bool, stages: &mut Vec<Stage>) -> Result<()> {
             real_api::run(cx, &words.map(OsString::from))
         })?;
     }
+    stage("virtual machines on real libvirt and QEMU", &mut || {
+        // The tests start a libvirtd of their own, in namespaces of its own.
+        cargo(cx, &["test", "--locked", "-p", "io-libvirt", "--features", "real-libvirt", "--test", "real"])
+    })?;
     stage("login at a real Dex", &mut || {
         let dex = gobuild::dex(cx)?;
         let mut test = command(cx, &["test", "--locked", "-p", "bin-cli", "--features", "real-dex", "--test", "dex"]);
