@@ -43,13 +43,15 @@ impl Engine {
             self.schedule.forget(key);
             return;
         }
-        let seen = Seen { departed: self.departed.get(key).cloned().unwrap_or_default() };
+        let no_choice = self.beginning.unreadable(&key.namespace).is_some();
+        let seen = Seen { departed: self.departed.get(key).cloned().unwrap_or_default(), no_choice };
         let plan = claims::plan(&want, &mut self.site, &seen);
         let waits =
             plan.blocked.as_ref().is_some_and(|b| matches!(b.reason, Reason::Unschedulable | Reason::Undecided));
         self.note_waiting(key, waits);
         self.schedule.begin(key);
-        let finalizer = !want.finalizer;
+        // Where we may not work, and have no host, there is nothing to keep the SIPCluster for.
+        let finalizer = !want.finalizer && !(no_choice && plan.record.is_empty());
         if !finalizer && !plan.record_moves {
             self.begin_turn(key, plan);
             return;

@@ -79,6 +79,7 @@ pub struct Outcome {
 }
 
 /// What a turn did, as the status stage reads it.
+#[derive(Default)]
 pub(crate) struct Done<'a> {
     pub services: Option<&'a services::Plan>,
     /// What went wrong while services were observed or applied.
@@ -91,29 +92,30 @@ pub(crate) struct Done<'a> {
     pub refused: Option<String>,
     /// What is told of what answers the tenant's users.
     pub outlook: Vec<Says>,
+    /// Whether hosts that were chosen get their labels only when the services are as asked, and they are not.
+    pub labels_wait: bool,
 }
 
 /// Carries out one turn.
 pub async fn turn(mut job: Job, cx: &Context) -> Outcome {
     let mut out = Outcome { key: job.want.key.clone(), compared: job.objects.clone(), ..Outcome::default() };
-    let mut done = Done {
-        services: None,
-        services_error: None,
-        hosts_error: None,
-        labelled: BTreeSet::new(),
-        refused: None,
-        outlook: job.outlook.clone(),
-    };
+    let mut done = Done { outlook: job.outlook.clone(), ..Done::default() };
 
-    let seen = match &job.no_rights {
-        Some(why) => Err(Error::Namespace {
-            namespace: out.key.namespace.clone(),
-            installation: cx.installation.namespace.clone(),
-            why: why.clone(),
-        }),
+    let no_rights = job.no_rights.take().map(|why| Error::Namespace {
+        namespace: out.key.namespace.clone(),
+        installation: cx.installation.namespace.clone(),
+        why,
+    });
+    let mut out_of_sight = Vec::new();
+    if no_rights.is_some() && job.want.deleting {
+        out_of_sight = observe::out_of_sight(&mut job);
+    }
+    let seen = match &no_rights {
+        Some(_) if job.want.deleting => Ok((observe::without_rights(&job, cx).await, None)),
+        Some(error) => Err(error.clone()),
         None => observe::observe(&job, cx).await,
     };
-    let plan = match seen {
+    let mut plan = match seen {
         Ok((seen, refused)) => {
             done.refused = refused;
             Some(services::plan(&want(&job, cx), &seen))
@@ -123,6 +125,9 @@ pub async fn turn(mut job: Job, cx: &Context) -> Outcome {
             None
         }
     };
+    if let Some(plan) = plan.as_mut().filter(|_| no_rights.is_some()) {
+        plan.steps.retain(|step| matches!(step, services::Step::Delete { .. }));
+    }
     if let Some(plan) = &plan {
         tracing::debug!(cluster = %out.key, steps = plan.steps.len(), "services planned");
         done.services_error = apply::services(&job, plan, cx, &mut out).await.err();
@@ -132,9 +137,11 @@ pub async fn turn(mut job: Job, cx: &Context) -> Outcome {
     done.services = plan.as_ref();
     // A new cluster's hosts are labelled only once its services are as asked, so far as writing them goes; one that has
     // been whole must not lose a host to a service that fails.
-    let services_stand =
-        done.services_error.is_none() && plan.as_ref().is_some_and(|p| p.problems.iter().all(|p| p.waiting));
+    let services_stand = done.services_error.is_none()
+        && no_rights.is_none()
+        && plan.as_ref().is_some_and(|p| p.problems.iter().all(|p| p.waiting));
     let label = services_stand || job.want.established;
+    done.labels_wait = !label;
     let mut fence = None;
     let depart = plan.as_ref().map(|plan| apply::departing(&job, plan)).unwrap_or_default();
     if (label && !job.plan.label.is_empty()) || !depart.is_empty() {
@@ -157,12 +164,17 @@ pub async fn turn(mut job: Job, cx: &Context) -> Outcome {
     }
     if job.plan.finished && plan.as_ref().is_some_and(|p| p.steps.is_empty()) && done.services_error.is_none() {
         match apply::farewell(&job, cx).await {
-            Ok(()) => out.wrote = true,
+            Ok(()) => {
+                out.wrote = true;
+                // What cannot be read there was left out. It must not be looked for once the SIPCluster is gone.
+                out.objects.extend(out_of_sight.into_iter().map(|(kind, name)| (kind, name, None)));
+            }
             Err(error) if error.is_stale() => {}
             Err(error) => out.error = Some(error),
         }
         return out;
     }
+    done.services_error = no_rights.or(done.services_error);
     let status = status::of(&job.sip, &job.plan, &done, (cx.now)());
     if differs(job.sip.status.as_ref(), &status) {
         match cx.writer.put_status_as(&*job.sip, &status).await {

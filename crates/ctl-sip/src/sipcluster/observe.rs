@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Secret;
 use plan_sip::services::{self, Credentials, Kind, Referred, Seen, names};
 
 use super::{Job, tenant};
-use crate::{Context, Error, cache};
+use crate::{Context, Error, cache, sources::EVERYWHERE};
 
 /// Where Dex keeps its objects.
 pub(super) const DEX: &str = "dex.coreos.com/v1";
@@ -46,6 +46,25 @@ pub(super) async fn observe(job: &Job, cx: &Context) -> Result<(Seen, Option<Str
         now: (cx.now)().as_second(),
     };
     Ok((seen, refused))
+}
+
+/// Takes out of `job` the objects of kinds that are not watched in all namespaces. Where we have no rights, what is known
+/// of them may be long past: the namespace may be going, and they with it.
+pub(super) fn out_of_sight(job: &mut Job) -> Vec<(Kind, String)> {
+    job.objects.extract_if(.., |(kind, _), _| !EVERYWHERE.contains(kind)).map(|(object, _)| object).collect()
+}
+
+/// What is seen of a SIPCluster that is being deleted where we have no rights.
+pub(super) async fn without_rights(job: &Job, cx: &Context) -> Seen {
+    Seen {
+        objects: job.objects.clone(),
+        pods: pods(job, cx).await,
+        templates: job.templates.clone(),
+        node_ips: job.node_ips.clone(),
+        published: job.sip.status.as_ref().and_then(|s| s.endpoints.clone()),
+        now: (cx.now)().as_second(),
+        ..Seen::default()
+    }
 }
 
 pub(super) async fn secret(cx: &Context, key: &Key) -> Result<Option<BTreeMap<String, std::sync::Arc<[u8]>>>, Error> {

@@ -26,7 +26,7 @@ pub(super) const READY: &str = "Ready";
 pub(crate) fn of(sip: &SIPCluster, plan: &Plan, done: &Done<'_>, now: Timestamp) -> SIPClusterStatus {
     let old = sip.status.clone().unwrap_or_default();
     let generation = sip.metadata.generation;
-    let Done { services, services_error, hosts_error, labelled, refused, outlook } = done;
+    let Done { services, services_error, hosts_error, labelled, refused, outlook, labels_wait } = done;
 
     let hosts = hosts(&old.hosts, plan, labelled);
     let unlabelled = hosts.iter().filter(|h| h.state == HostState::Chosen).count();
@@ -34,8 +34,9 @@ pub(crate) fn of(sip: &SIPCluster, plan: &Plan, done: &Done<'_>, now: Timestamp)
         services.map(|s| s.endpoints.clone()).filter(|e| *e != Endpoints::default()).or(old.endpoints.clone());
     let oidc = services.map_or_else(|| old.oidc.clone(), |s| s.oidc.clone());
 
-    let claims = claims_condition(sip, plan, unlabelled, hosts_error.as_ref().map(ToString::to_string));
     let service = services_condition(*services, services_error.as_ref().map(ToString::to_string));
+    let waits_for = Some(&service).filter(|service| *labels_wait && service.holds != Some(true));
+    let claims = claims_condition(sip, plan, unlabelled, waits_for, hosts_error.as_ref().map(ToString::to_string));
     let published = endpoints_condition(sip, endpoints.as_ref());
     let mut says = vec![ready(&old, generation, plan, [&claims, &service, &published])];
     let is_ready = says[0].holds == Some(true);
@@ -115,13 +116,28 @@ fn blocked(old: &SIPClusterStatus, plan: &Plan, now: Timestamp) -> Option<Blocke
     Some(Blocked { reason: reason.as_str().to_owned(), role, message, since })
 }
 
-fn claims_condition(sip: &SIPCluster, plan: &Plan, unlabelled: usize, error: Option<String>) -> Says {
+fn claims_condition(
+    sip: &SIPCluster,
+    plan: &Plan,
+    unlabelled: usize,
+    waits_for: Option<&Says>,
+    error: Option<String>,
+) -> Says {
     const KIND: &str = "HostsClaimed";
     if let Some(blocked) = &plan.blocked {
         return Says::no(KIND, blocked.reason.as_str(), blocked.message.clone());
     }
     if sip.metadata.deletion_timestamp.is_some() {
         return Says::no(KIND, "Decommissioning", format!("{} hosts are being released", plan.depart.len()));
+    }
+    // A new cluster's hosts wait for its services, and what these lack is what people have to mend.
+    if let Some(services) = waits_for.filter(|_| unlabelled > 0 || !all_asked(plan)) {
+        let what = if unlabelled > 0 {
+            format!("{unlabelled} hosts are chosen and get their labels once the services are as asked")
+        } else {
+            "hosts are chosen once the services can be made".to_owned()
+        };
+        return Says::no(KIND, services.reason, format!("{what}: {}", services.message));
     }
     if unlabelled > 0 {
         let why = error.map(|e| format!(": {e}")).unwrap_or_default();

@@ -3,5 +3,6 @@
 mod harness;
 mod outlook;
 mod release;
+mod rights;
 mod story;
 mod watching;

@@ -51,6 +51,9 @@ pub struct Seen {
     /// Unlabelled hosts in state Releasing that were written to since they came into it: they may leave the record.
     /// Forgotten whenever somebody else has written the record, for then the entry may be another one.
     pub departed: BTreeSet<Key>,
+    /// Whether hosts may not be chosen, because nothing could be made in the cluster's namespace that serves them. What
+    /// is recorded or labelled stays, and is released, as ever.
+    pub no_choice: bool,
 }
 
 /// Sets the three claim labels on a host.
@@ -252,8 +255,10 @@ pub fn plan(want: &Want, site: &mut Site, seen: &Seen) -> Plan {
         return Plan { blocked: Some(blocked), ..draft.finish(want, site) };
     }
     count::surplus(want, site, &mut draft);
-    count::shortage(want, site, &mut draft);
-    count::replacement(want, site, &mut draft);
+    if !seen.no_choice {
+        count::shortage(want, site, &mut draft);
+        count::replacement(want, site, &mut draft);
+    }
     draft.finish(want, site)
 }
 

@@ -225,7 +225,7 @@ impl World {
     pub(crate) fn plan(&mut self, cluster: &str) -> Plan {
         let key = tenant(cluster);
         let want = self.site.cluster(&key).expect("a known cluster").clone();
-        let seen = Seen { departed: self.departed.get(&key).cloned().unwrap_or_default() };
+        let seen = Seen { departed: self.departed.get(&key).cloned().unwrap_or_default(), ..Seen::default() };
         claims::plan(&want, &mut self.site, &seen)
     }
 

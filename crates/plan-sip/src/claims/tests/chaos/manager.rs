@@ -91,7 +91,7 @@ impl Manager {
     pub(super) fn decide(&mut self, cluster: &Key) {
         let Some(want) = self.site.cluster(cluster).filter(|_| self.task.is_none()).cloned() else { return };
         let known = self.departed.get(cluster).filter(|(version, _)| *version == want.resource_version);
-        let seen = Seen { departed: known.map(|(_, hosts)| hosts.clone()).unwrap_or_default() };
+        let seen = Seen { departed: known.map(|(_, hosts)| hosts.clone()).unwrap_or_default(), ..Seen::default() };
         let plan = claims::plan(&want, &mut self.site, &seen);
         let mut steps = VecDeque::from([Step::Confirm]);
         steps.extend(plan.record_first.then_some(Step::Record));
