@@ -167,6 +167,25 @@ pub struct Endpoint {
     /// The type of the Service it was published for: another type is another endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_type: Option<ServiceType>,
+    /// Where `host` comes from. What an entry names is followed when the entry is edited; what was found stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<EndpointSource>,
+}
+
+/// Where the host of an endpoint comes from: `externalHost` or `clusterIP` of its entry, a `Node` of the base cluster,
+/// the `Service` itself (its own address, or what a load-balancer controller gave it).
+#[derive(schemars::JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndpointSource {
+    /// `externalHost` of the entry.
+    #[serde(rename = "externalHost")]
+    ExternalHost,
+    /// `clusterIP` of the entry.
+    #[serde(rename = "clusterIP")]
+    ClusterIP,
+    /// A node of the base cluster.
+    Node,
+    /// The Service: its own address, or what a load-balancer controller gave it.
+    Service,
 }
 
 /// What the tenant's API server is configured with so that it trusts one OIDC provider.

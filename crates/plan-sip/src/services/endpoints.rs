@@ -8,12 +8,13 @@
 //!
 //! `externalHost` comes before all of them. A source never stands in for another. What has been published stays, because
 //! it is in certificates and in the tenant's machines: only an edit of the entry (type, port, `externalHost`,
-//! `clusterIP`) changes it. To keep the promise when a Service is lost, the published port, or internal address, is
+//! `clusterIP`) changes it, and taking one of these away is an edit too, for which the endpoint says where its host comes
+//! from. To keep the promise when a Service is lost, the published port, or internal address, is
 //! asked for again.
 
 use std::net::IpAddr;
 
-use api::sipcluster::{Common, Endpoint, ServiceType};
+use api::sipcluster::{Common, Endpoint, EndpointSource, ServiceType};
 use serde_json::{Value, json};
 
 use super::{Facts, Kind, Object, Problem, Seen, Want, object::Instance};
@@ -82,12 +83,22 @@ impl Exposed<'_> {
         }
     }
 
+    /// The published host, if it was found in this way, rather than named by the entry as it was then. Endpoints of
+    /// earlier versions do not say how they were found: there an address counts, and a name only where it can be nothing
+    /// else than what a load-balancer controller gave.
+    fn kept(&self, source: EndpointSource) -> Option<String> {
+        let Endpoint { host, service_type, source: found, .. } = self.published()?;
+        let old = || host.parse::<IpAddr>().is_ok() || *service_type == Some(ServiceType::LoadBalancer);
+        let same = found.map_or_else(old, |found| found == source);
+        Some(host.clone()).filter(|host| same && !host.is_empty())
+    }
+
+    /// The address that a Service inside the base cluster asks for: the entry's, else the one it had.
     fn cluster_ip(&self) -> Option<String> {
         if self.service_type() != ServiceType::ClusterIP {
             return None;
         }
-        let kept =
-            || self.published().map(|endpoint| endpoint.host.clone()).filter(|host| host.parse::<IpAddr>().is_ok());
+        let kept = || self.kept(EndpointSource::Service).filter(|host| host.parse::<IpAddr>().is_ok());
         asked(self.common.cluster_ip.as_deref()).map(str::to_owned).or_else(kept)
     }
 
@@ -121,12 +132,17 @@ impl Exposed<'_> {
         self.instance.object(want, Kind::Service, &self.instance.name, json!({ "spec": spec }))
     }
 
+    /// What was published, whatever the entry asks for now: true as long as no edit is carried out.
+    fn before(&self) -> Option<Endpoint> {
+        self.published.iter().find(|endpoint| endpoint.service == self.instance.name).cloned()
+    }
+
     /// Where the service is reached.
     pub fn reached(&self, seen: &Seen) -> Reached {
         let service = &self.instance.name;
         let live = seen.objects.get(&(Kind::Service, service.clone())).map(|owned| &owned.facts);
         // While an edit is not carried out yet, or is refused, what was published is still true.
-        let before = self.published.iter().find(|endpoint| endpoint.service == *service).cloned();
+        let before = self.before();
         let Some(Facts::Service { cluster_ip, node_ports, ingress }) = live else {
             return Reached { endpoint: before, ..Reached::default() };
         };
@@ -134,7 +150,7 @@ impl Exposed<'_> {
             Ok(port) => port,
             Err(problem) => return Reached { endpoint: before, problem: Some(problem), warning: None },
         };
-        let (host, warning) = match self.host(seen, cluster_ip, ingress.as_deref()) {
+        let (host, source, warning) = match self.host(seen, cluster_ip, ingress.as_deref()) {
             Ok(found) => found,
             Err(problem) => return Reached { endpoint: before, problem: Some(problem), warning: None },
         };
@@ -149,6 +165,7 @@ impl Exposed<'_> {
             last_port,
             internal: self.service_type() == ServiceType::ClusterIP,
             service_type: Some(self.service_type()),
+            source: Some(source),
         };
         Reached { endpoint: Some(endpoint), problem: None, warning }
     }
@@ -171,19 +188,21 @@ impl Exposed<'_> {
         }
     }
 
-    fn host(&self, seen: &Seen, cluster_ip: &str, ingress: Option<&str>) -> Result<(String, Option<Problem>), Problem> {
+    fn host(
+        &self,
+        seen: &Seen,
+        cluster_ip: &str,
+        ingress: Option<&str>,
+    ) -> Result<(String, EndpointSource, Option<Problem>), Problem> {
         if let Some(host) = asked(self.common.external_host.as_deref()) {
-            return Ok((host.to_owned(), None));
+            return Ok((host.to_owned(), EndpointSource::ExternalHost, None));
         }
-        let published = self.published().map(|endpoint| endpoint.host.clone()).filter(|host| !host.is_empty());
         match self.service_type() {
             ServiceType::NodePort => {
                 if let Some(address) = asked(self.common.cluster_ip.as_deref()) {
-                    return Ok((address.to_owned(), None));
+                    return Ok((address.to_owned(), EndpointSource::ClusterIP, None));
                 }
-                // A name can only come from an `externalHost` that is no longer there.
-                let kept = published.filter(|host| host.parse::<IpAddr>().is_ok());
-                let host = kept.or_else(|| seen.node_ips.first().cloned()).ok_or_else(|| {
+                let host = self.kept(EndpointSource::Node).or_else(|| seen.node_ips.first().cloned()).ok_or_else(|| {
                     self.waits(
                         "no node of the base cluster is Ready, and the entry has neither clusterIP nor externalHost"
                             .to_owned(),
@@ -197,22 +216,22 @@ impl Exposed<'_> {
                          set clusterIP to a virtual address of the base cluster, or externalHost"
                     ),
                 };
-                Ok((host, Some(warning)))
+                Ok((host, EndpointSource::Node, Some(warning)))
             }
             ServiceType::LoadBalancer => {
-                let host = published.or_else(|| asked(ingress).map(str::to_owned));
+                let host = self.kept(EndpointSource::Service).or_else(|| asked(ingress).map(str::to_owned));
                 let waits = || {
                     self.waits(format!(
                         "no load-balancer controller has given Service {} an address yet",
                         self.instance.name
                     ))
                 };
-                Ok((host.ok_or_else(waits)?, None))
+                Ok((host.ok_or_else(waits)?, EndpointSource::Service, None))
             }
             ServiceType::ClusterIP => {
                 let address = self.cluster_ip().or_else(|| asked(Some(cluster_ip)).map(str::to_owned));
                 let waits = || self.waits(format!("Service {} has no address yet", self.instance.name));
-                Ok((address.ok_or_else(waits)?, None))
+                Ok((address.ok_or_else(waits)?, EndpointSource::Service, None))
             }
         }
     }

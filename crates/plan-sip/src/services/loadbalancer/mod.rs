@@ -186,6 +186,8 @@ impl Entry<'_> {
                 for kind in [Kind::Service, Kind::PodDisruptionBudget, Kind::Deployment] {
                     part.stays(kind, name);
                 }
+                // Nothing of it goes, so it is reached where it was.
+                part.endpoints.extend(published.iter().find(|endpoint| endpoint.service == *name).cloned());
                 return part;
             }
         };

@@ -1,6 +1,6 @@
 //! Where the services are reached: the type decides, and what is published stays.
 
-use api::sipcluster::{Endpoint, Endpoints, ServiceType};
+use api::sipcluster::{Endpoint, EndpointSource, Endpoints, ServiceType};
 use rstest::rstest;
 
 use super::*;
@@ -13,7 +13,20 @@ fn endpoint(host: &str, port: i32, service_type: ServiceType) -> Endpoint {
         last_port: None,
         internal: service_type == ServiceType::ClusterIP,
         service_type: Some(service_type),
+        source: Some(match service_type {
+            ServiceType::NodePort => EndpointSource::Node,
+            ServiceType::LoadBalancer | ServiceType::ClusterIP => EndpointSource::Service,
+        }),
     }
+}
+
+fn from(source: EndpointSource, endpoint: Endpoint) -> Endpoint {
+    Endpoint { source: Some(source), ..endpoint }
+}
+
+/// As versions published that did not say where a host came from.
+fn of_old(endpoint: Endpoint) -> Endpoint {
+    Endpoint { source: None, ..endpoint }
 }
 
 struct Case {
@@ -66,11 +79,11 @@ use ServiceType::{ClusterIP, LoadBalancer, NodePort};
 #[case::a_node_stands_in_for_a_virtual_address(case(NodePort), endpoint("10.9.0.1", 30_000, NodePort))]
 #[case::virtual_address(
     Case { cluster_ip: Some("10.9.0.100"), ..case(NodePort) },
-    endpoint("10.9.0.100", 30_000, NodePort)
+    from(EndpointSource::ClusterIP, endpoint("10.9.0.100", 30_000, NodePort))
 )]
 #[case::external_host(
     Case { external_host: Some("api.example.org"), cluster_ip: Some("10.9.0.100"), ..case(NodePort) },
-    endpoint("api.example.org", 30_000, NodePort)
+    from(EndpointSource::ExternalHost, endpoint("api.example.org", 30_000, NodePort))
 )]
 #[case::allocated_port(
     Case { node_port: 0, live: Some((31_234, None)), ..case(NodePort) },
@@ -93,8 +106,41 @@ use ServiceType::{ClusterIP, LoadBalancer, NodePort};
     endpoint("10.9.0.55", 30_000, NodePort)
 )]
 #[case::an_external_host_that_is_taken_away(
-    Case { published: Some(endpoint("api.example.org", 30_000, NodePort)), ..case(NodePort) },
+    Case { published: Some(of_old(endpoint("api.example.org", 30_000, NodePort))), ..case(NodePort) },
     endpoint("10.9.0.1", 30_000, NodePort)
+)]
+#[case::an_external_address_that_is_taken_away(
+    Case {
+        published: Some(from(EndpointSource::ExternalHost, endpoint("203.0.113.5", 30_000, NodePort))),
+        ..case(NodePort)
+    },
+    endpoint("10.9.0.1", 30_000, NodePort)
+)]
+#[case::a_virtual_address_that_is_taken_away(
+    Case {
+        published: Some(from(EndpointSource::ClusterIP, endpoint("10.9.0.100", 30_000, NodePort))),
+        ..case(NodePort)
+    },
+    endpoint("10.9.0.1", 30_000, NodePort)
+)]
+#[case::an_external_address_before_an_ingress(
+    Case {
+        live: Some((30_000, Some("198.51.100.7"))),
+        published: Some(from(EndpointSource::ExternalHost, endpoint("203.0.113.5", 6443, LoadBalancer))),
+        ..case(LoadBalancer)
+    },
+    endpoint("198.51.100.7", 6443, LoadBalancer)
+)]
+#[case::an_external_address_before_one_inside(
+    Case {
+        published: Some(from(EndpointSource::ExternalHost, endpoint("203.0.113.5", 6443, ClusterIP))),
+        ..case(ClusterIP)
+    },
+    endpoint("10.96.0.9", 6443, ClusterIP)
+)]
+#[case::what_an_earlier_version_published(
+    Case { published: Some(of_old(endpoint("10.9.0.55", 30_000, NodePort))), ..case(NodePort) },
+    endpoint("10.9.0.55", 30_000, NodePort)
 )]
 #[case::ingress(
     Case { live: Some((30_000, Some("198.51.100.7"))), ..case(LoadBalancer) },
@@ -196,4 +242,27 @@ fn an_internal_address_that_is_edited_costs_the_service() {
     seen = after(seen, &plan);
     seen = after(seen.clone(), &tenant.plan(&seen));
     assert_eq!(tenant.plan(&seen).endpoints.control_plane[0].host, "10.96.0.41");
+}
+
+#[test]
+fn an_address_that_only_the_outside_knows_is_never_asked_for_as_the_services_own() {
+    let mut tenant = Tenant::new();
+    tenant.spec.services.load_balancer_worker.clear();
+    let common = &mut tenant.spec.services.load_balancer_control_plane[0].common;
+    common.service_type = Some(ClusterIP);
+    common.external_host = Some("203.0.113.5".to_owned());
+    let seen = tenant.settled();
+    assert_eq!(seen.published.as_ref().expect("published").control_plane[0].host, "203.0.113.5");
+    let plan = tenant.plan(&seen);
+    assert_eq!(plan.steps, [], "{plan}");
+}
+
+#[test]
+fn an_entry_that_loses_its_image_is_reached_as_before() {
+    let mut tenant = Tenant::new();
+    let seen = tenant.settled();
+    tenant.installation.haproxy_image.clear();
+    let plan = tenant.plan(&seen);
+    assert_eq!(Some(plan.endpoints), seen.published);
+    assert!(!plan.ready);
 }
