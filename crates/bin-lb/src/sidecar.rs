@@ -85,13 +85,11 @@ impl Sidecar {
         self.master.clone()
     }
 
-    /// Puts a first configuration where HAProxy finds it: the last good one if this pod has one, else the accepted one.
+    /// Puts a first configuration where HAProxy finds it: the accepted one. The last good one of this pod may be from
+    /// before its node was restarted, and name servers that were released since; it is taken only when HAProxy does not
+    /// start with the accepted one.
     pub fn init(&self) -> Result<(), Error> {
-        let want = watch::read(&self.volume)?;
-        match self.shared.last_good()? {
-            Some(good) => self.shared.write(&good),
-            None => self.shared.write(&want.accepted),
-        }
+        self.shared.write(&watch::read(&self.volume)?.accepted)
     }
 
     /// One turn. Failures are in the status.

@@ -144,12 +144,43 @@ async fn a_bad_accepted_configuration_leaves_the_last_good_one_in_place() {
     let status = pod.until("it is refused", |status| !status.refused.is_empty()).await;
     assert_eq!((status.serving, &status.refused[0].sha), (Some(checksum(&good)), &checksum(&bad)));
     assert!(pod.file().starts_with(&good), "a restart must find the last good configuration");
-    pod.sidecar.init().unwrap();
-    assert!(pod.file().starts_with(&good), "so must a pod whose init container runs again");
 
     let better = format!("{good}\n# repaired\n");
     pod.mount(&better, None, &[]);
     pod.until_serves(&better).await;
+}
+
+#[tokio::test]
+async fn after_a_restart_of_its_node_a_pod_never_sends_to_a_server_that_was_released_meanwhile() {
+    let [a, c] = [Server::start("a", 121).await, Server::start("c", 123).await];
+    let mut pod = Pod::serving(&[&a, &c]).await;
+    pod.until("the configuration is kept as a good one", |status| status.error.is_none()).await;
+    pod.kill_haproxy().await;
+    let fewer = pod.config(&[&a]);
+    pod.mount(&fewer, None, &[]);
+    pod.restarted();
+    pod.sidecar.init().unwrap();
+    assert!(pod.file().starts_with(&fewer), "HAProxy would start with c:\n{}", pod.file());
+    pod.start_haproxy();
+    pod.until_serves(&fewer).await;
+}
+
+#[tokio::test]
+async fn after_a_restart_with_an_accepted_configuration_that_does_not_start_the_last_good_one_serves() {
+    let a = Server::start("a", 131).await;
+    let mut pod = Pod::serving(&[&a]).await;
+    let good = pod.config(&[&a]);
+    pod.until("it is served", |status| status.error.is_none()).await;
+    pod.kill_haproxy().await;
+    pod.mount("nonsense\n", None, &[]);
+    pod.restarted();
+    pod.sidecar.init().unwrap();
+    pod.start_haproxy();
+    pod.until("nonsense is given up", |status| !status.refused.is_empty()).await;
+    pod.sidecar.turn().await;
+    assert!(pod.file().starts_with(&good), "{}", pod.file());
+    pod.start_haproxy();
+    pod.until_serves(&good).await;
 }
 
 #[tokio::test]

@@ -168,6 +168,12 @@ impl Pod {
         child.kill().await.unwrap();
     }
 
+    /// The sidecar begins anew, as after a restart of the node: what is in the shared directory is still there.
+    pub fn restarted(&mut self) {
+        let _ = fs::remove_file(self.dir.join("run/master.sock"));
+        self.sidecar = Sidecar::new(self.dir.join("volume"), self.dir.join("run"));
+    }
+
     /// The pod as it is after its first configuration was loaded.
     pub async fn serving(servers: &[&Server]) -> Self {
         let mut pod = Pod::new();

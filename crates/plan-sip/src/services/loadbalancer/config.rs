@@ -226,7 +226,7 @@ impl Source<'_> {
     fn meta(&self, accepted: &Rendered, candidate: Option<&Rendered>) -> Meta {
         let leaving = self.servers.leaving.iter().map(|server| Leaving {
             name: server.name.clone(),
-            address: (!self.servers.shares_address(server)).then(|| server.address.to_string()),
+            address: self.servers.own_address(server).map(|address| address.to_string()),
         });
         Meta {
             accepted: sha256(&accepted.text),

@@ -120,14 +120,14 @@ impl Balancer<'_> {
     fn names_leaving(&self) -> Option<Problem> {
         let Config { accepted, candidate, .. } = self.config?;
         let texts = || std::iter::once(accepted).chain(candidate);
-        let mut leaving = self.servers.leaving.iter().filter(|server| !self.servers.shares_address(server));
-        let server = leaving.find(|server| texts().any(|it| mentions(&it.text, &server.address.to_string())))?;
+        let mut leaving = self.servers.leaving.iter().filter_map(|it| Some((it, self.servers.own_address(it)?)));
+        let (server, address) = leaving.find(|(_, own)| texts().any(|it| mentions(&it.text, &own.to_string())))?;
         Some(Problem {
             waiting: false,
             entry: self.entry.to_owned(),
             message: format!(
-                "host {} cannot leave: the template itself names its address {}; use .Servers instead",
-                server.host, server.address
+                "host {} cannot leave: the template itself names its address {address}; use .Servers instead",
+                server.host
             ),
         })
     }

@@ -30,13 +30,24 @@ impl Server {
     }
 }
 
+/// A server that is being released.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Leaver {
+    /// The host.
+    pub host: Key,
+    /// The name it had in configurations.
+    pub name: String,
+    /// The address it had; `None` if that is not known any more. Its departure is confirmed by its name all the same.
+    pub address: Option<IpAddr>,
+}
+
 /// The hosts of a role on one network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Servers {
     /// Those that serve, in the order of their keys.
     pub staying: Vec<Server>,
     /// Those that are being released.
-    pub leaving: Vec<Server>,
+    pub leaving: Vec<Leaver>,
     /// Hosts that cannot serve, each with the reason.
     pub left_out: Vec<String>,
 }
@@ -49,21 +60,21 @@ impl Servers {
         let names = names(hosts.keys().copied());
         let mut servers = Self::default();
         for (host, backend) in hosts {
+            let (key, name) = (host.clone(), names[host].clone());
             match address(&backend.addresses, network) {
-                Ok(address) => {
-                    let server = Server { host: host.clone(), name: names[host].clone(), address };
-                    if backend.leaving { &mut servers.leaving } else { &mut servers.staying }.push(server);
+                address if backend.leaving => {
+                    servers.leaving.push(Leaver { host: key, name, address: address.ok() });
                 }
-                Err(_) if backend.leaving => {}
+                Ok(address) => servers.staying.push(Server { host: key, name, address }),
                 Err(why) => servers.left_out.push(format!("host {host} is left out: {why}")),
             }
         }
         servers
     }
 
-    /// Whether a host that stays has the address of `server`.
-    pub fn shares_address(&self, server: &Server) -> bool {
-        self.staying.iter().any(|other| other.address == server.address)
+    /// The address by which a server that leaves can be told from those that stay, if there is one.
+    pub fn own_address(&self, leaver: &Leaver) -> Option<IpAddr> {
+        leaver.address.filter(|address| self.staying.iter().all(|other| other.address != *address))
     }
 }
 

@@ -53,6 +53,22 @@ fn the_address_is_left_out_when_a_host_that_stays_has_it_too() {
 }
 
 #[test]
+fn a_leaving_host_whose_address_is_not_known_any_more_is_waited_for_by_its_name() {
+    let (mut tenant, mut seen, _) = departure();
+    tenant.backends.iter_mut().find(|b| b.host.name == "node03").expect("it exists").addresses.clear();
+    seen.pods = vec![serving("a", &checksums(&seen, CONTROL_PLANE_INSTANCE).0)];
+    let plan = tenant.plan(&seen);
+    assert_eq!(left(&plan), [""; 0], "no pod has let it go");
+    seen = after(seen.clone(), &plan);
+    let (checksum, _) = checksums(&seen, CONTROL_PLANE_INSTANCE);
+    let meta: Value =
+        serde_json::from_str(&value(&seen, CONTROL_PLANE_INSTANCE, "meta.json").expect("it is there")).expect("JSON");
+    assert_eq!(meta["leaving"], json!([{ "name": "node03" }]));
+    seen.pods = vec![with_sessions("a", &checksum, 0)];
+    assert_eq!(left(&tenant.plan(&seen)), ["metal/node03"]);
+}
+
+#[test]
 fn without_pods_a_host_has_left() {
     let (tenant, seen, _) = departure();
     assert_eq!(left(&tenant.plan(&seen)), ["metal/node03"]);
