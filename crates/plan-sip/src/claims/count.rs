@@ -134,7 +134,7 @@ pub(super) fn shortage(want: &Want, site: &mut Site, draft: &mut Draft) {
 }
 
 /// Chooses hosts in the place of bad ones that nobody uses, where the spec asks for that. A bad host goes only when
-/// another one has come for it.
+/// another one has come for it, or when it alone is in the way of the one that would come.
 pub(super) fn replacement(want: &Want, site: &mut Site, draft: &mut Draft) {
     let bad = replaceable(want, site, draft);
     let of_role = |role: &String| number(bad.iter().filter(|(r, _)| r == role).count());
@@ -142,14 +142,45 @@ pub(super) fn replacement(want: &Want, site: &mut Site, draft: &mut Draft) {
     if request.roles.values().all(|r| r.need == 0) {
         return;
     }
-    let Partial { chosen, .. } = placement::place_most(site.fleet_mut(), &request);
+    let Partial { chosen, short, undecided } = placement::place_most(site.fleet_mut(), &request);
     take(want, site, draft, chosen);
+    let mut left = Vec::new();
     for (role, host) in bad {
         let asked = want.roles.get(&role).map_or(0, |r| r.asked() as usize);
         if draft.of_role(&role).count() > asked {
             draft.release(&host);
+        } else {
+            left.push((role, host));
         }
     }
+    if left.is_empty() || draft.blocked.is_some() || in_the_way(want, site, draft, &left) {
+        return;
+    }
+    draft.seeks = true;
+    let hosts: Vec<String> = left.iter().map(|(role, host)| format!("{host} ({role})")).collect();
+    let why = short.iter().map(ToString::to_string).chain(undecided.iter().map(ToString::to_string));
+    let why = why.collect::<Vec<_>>().join(" ");
+    draft.notes.push(Note::ReplacementMissing(format!("no host can take the place of {}: {why}", list(&hosts))));
+}
+
+/// Releases the first bad host whose domain another one could take if it were empty: at most one at a time, and only
+/// while none is leaving, so that its place is filled before the next goes. A cluster that was never whole would give
+/// all its hosts back meanwhile, and waits.
+fn in_the_way(want: &Want, site: &mut Site, draft: &mut Draft, bad: &[(String, Key)]) -> bool {
+    if !(want.established || draft.used) || draft.entries.iter().any(|e| e.state == HostState::Releasing) {
+        return false;
+    }
+    for (role, host) in bad {
+        let mut request = request(want, site, draft, |name| u32::from(name == role));
+        if let Some(asked) = request.roles.get_mut(role) {
+            asked.owned.retain(|owned| owned.key != *host);
+        }
+        if !placement::place_most(site.fleet_mut(), &request).chosen.is_empty() {
+            draft.release(host);
+            return true;
+        }
+    }
+    false
 }
 
 /// A request for so many hosts of each role.

@@ -183,6 +183,8 @@ pub enum Note {
     DuplicateAddress(String),
     /// Surplus hosts wait until nobody uses them.
     SurplusInUse(String),
+    /// Bad hosts that shall be replaced wait for hosts that may take their place.
+    ReplacementMissing(String),
 }
 
 impl Note {
@@ -190,9 +192,11 @@ impl Note {
     pub fn is_once(&self) -> bool {
         match self {
             Self::HostLost(_) | Self::HostYielded(_) | Self::LabelsRestored(_) | Self::GivenBack(_) => true,
-            Self::SpreadViolated(_) | Self::HostUnhealthy(_) | Self::DuplicateAddress(_) | Self::SurplusInUse(_) => {
-                false
-            }
+            Self::SpreadViolated(_)
+            | Self::HostUnhealthy(_)
+            | Self::DuplicateAddress(_)
+            | Self::SurplusInUse(_)
+            | Self::ReplacementMissing(_) => false,
         }
     }
 
@@ -207,6 +211,7 @@ impl Note {
             Self::GivenBack(t) => ("GivenBack", t),
             Self::DuplicateAddress(t) => ("DuplicateAddress", t),
             Self::SurplusInUse(t) => ("SurplusInUse", t),
+            Self::ReplacementMissing(t) => ("ReplacementMissing", t),
         }
     }
 }
@@ -235,6 +240,9 @@ pub struct Plan {
     pub waiting: Vec<(String, Key)>,
     /// What cannot be done.
     pub blocked: Option<Blocked>,
+    /// Whether a host that becomes free may change this plan: something is blocked for want of one, or a bad host waits
+    /// for another in its place.
+    pub seeks: bool,
     /// What people should know.
     pub notes: Vec<Note>,
     /// Counts by role.
@@ -271,6 +279,8 @@ struct Draft {
     waiting: Vec<(String, Key)>,
     restored: BTreeSet<Key>,
     blocked: Option<Blocked>,
+    /// Whether a bad host waits for another in its place.
+    seeks: bool,
     notes: Vec<Note>,
     /// Whether any of its hosts has been in use: it counts as once whole.
     used: bool,
@@ -292,8 +302,10 @@ impl Draft {
     }
 
     fn finish(self, want: &Want, site: &Site) -> Plan {
-        let Self { entries, forced, waiting, restored, blocked, mut notes, used } = self;
-        let mut plan = Plan { waiting, blocked, ..Plan::default() };
+        let Self { entries, forced, waiting, restored, blocked, seeks, mut notes, used } = self;
+        let for_hosts = |b: &Blocked| matches!(b.reason, Reason::Unschedulable | Reason::Undecided);
+        let seeks = seeks || blocked.as_ref().is_some_and(for_hosts);
+        let mut plan = Plan { waiting, blocked, seeks, ..Plan::default() };
         for entry in &entries {
             let key = host_of(entry);
             let Some(host) = site.host(&key) else { continue };

@@ -148,10 +148,46 @@ fn a_bad_host_is_replaced_where_the_spec_says_so_and_goes_when_another_has_come(
 #[case::nobody_else(vec![of("n0").in_error()])]
 #[case::still_used(vec![of("n0").in_error().used(), host("n1")])]
 fn a_bad_host_that_cannot_be_replaced_stays_and_blocks_nothing(#[case] hosts: Vec<Host>) {
+    let still_used = hosts[0].in_use();
     let plan = world(hosts, [whole(&["n0"], 1).replacing()]).settle("edge");
     assert_eq!(record(&plan), ["n0 Worker Claimed"]);
-    assert_eq!(notes(&plan), ["HostUnhealthy"]);
+    assert_eq!(notes(&plan).contains(&"ReplacementMissing"), !still_used);
+    assert!(notes(&plan).contains(&"HostUnhealthy"));
+    assert_eq!(plan.seeks, !still_used, "a host that comes free is asked for");
     assert!(plan.blocked.is_none());
+}
+
+#[test]
+fn a_bad_host_that_alone_keeps_its_rack_from_the_one_that_could_replace_it_goes_first() {
+    let hosts = [of("n0").rack("r0").in_error(), of("n1").rack("r1"), of("n2").rack("r2"), host("n3").rack("r0")];
+    let want = whole(&["n0", "n1", "n2"], 3).per_rack(WORKER, 1).replacing();
+    let mut world = world(hosts, [want]);
+    assert_eq!(departs(&world.plan("edge")), ["n0"]);
+    world.settle("edge");
+    assert_eq!(world.labelled("edge"), ["n1", "n2", "n3"]);
+}
+
+#[test]
+fn of_two_bad_hosts_that_are_in_the_way_one_goes_at_a_time() {
+    let hosts = [
+        of("n0").rack("r0").in_error(),
+        of("n1").rack("r1").in_error(),
+        host("n2").rack("r0"),
+        host("n3").rack("r1"),
+    ];
+    let mut world = world(hosts, [whole(&["n0", "n1"], 2).per_rack(WORKER, 1).replacing()]);
+    assert_eq!(departs(&world.plan("edge")), ["n0"]);
+    world.settle("edge");
+    assert_eq!(world.labelled("edge"), ["n2", "n3"]);
+}
+
+#[test]
+fn a_bad_host_whose_rack_has_no_other_stays_and_the_reason_is_told() {
+    let hosts = [of("n0").rack("r0").in_error(), of("n1").rack("r1"), host("n2").rack("r1")];
+    let plan = world(hosts, [whole(&["n0", "n1"], 2).per_rack(WORKER, 1).replacing()]).settle("edge");
+    assert_eq!(record(&plan), ["n0 Worker Claimed", "n1 Worker Claimed"]);
+    let note = plan.notes.iter().find(|note| note.parts().0 == "ReplacementMissing").expect("it is told");
+    assert!(note.parts().1.starts_with("no host can take the place of metal/n0 (Worker): role Worker: 1 more"), "{plan}");
 }
 
 #[test]
