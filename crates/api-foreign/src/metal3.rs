@@ -128,6 +128,8 @@ pub struct ProvisionStatus {
     pub image: Image,
 }
 
+/// Label that Metal3's provider sets on a host together with consumerRef, and takes off with it: the name of the Cluster.
+pub const CAPI_CLUSTER: &str = "cluster.x-k8s.io/cluster-name";
 /// Metal3's annotation that stops its own work on a host.
 pub const PAUSED: &str = "baremetalhost.metal3.io/paused";
 /// Metal3's annotation that takes a host out of its management.

@@ -25,6 +25,8 @@ pub struct Host {
     pub claim: Claim,
     /// Who uses it: `kind namespace/name` of consumerRef.
     pub consumer: Option<String>,
+    /// Whose tenant that user belongs to.
+    pub tenancy: Option<Tenancy>,
     /// Whether a system is, or is being put, on it.
     pub provisioned: bool,
     /// What speaks against choosing it, beside claim, consumer and quarantine.
@@ -43,6 +45,15 @@ pub struct Host {
     pub bmc_address: String,
     /// Whether the certificate of its BMC is not verified.
     pub bmc_insecure: bool,
+}
+
+/// Whose tenant the user of a host belongs to, as far as the host tells.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tenancy {
+    /// Namespace of its consumerRef.
+    pub namespace: String,
+    /// The Cluster of Cluster API that Metal3's provider writes onto a host it takes ([`metal3::CAPI_CLUSTER`]).
+    pub cluster: Option<String>,
 }
 
 /// Claim labels on a host.
@@ -127,8 +138,14 @@ impl From<BareMetalHost> for Host {
             resource_version: metadata.resource_version.unwrap_or_default(),
             created: metadata.creation_timestamp.map_or(0, |t| t.0.as_second()),
             claim,
+            tenancy: spec.consumer_ref.as_ref().map(|consumer| Tenancy {
+                namespace: consumer.namespace.clone(),
+                cluster: labels.get(metal3::CAPI_CLUSTER).cloned(),
+            }),
             consumer: spec.consumer_ref.map(|c| format!("{} {}/{}", c.kind, c.namespace, c.name)),
+            // From the moment that an image is asked for, Metal3 may begin to write it.
             provisioned: spec.externally_provisioned
+                || spec.image.is_some_and(|image| !image.url.is_empty())
                 || matches!(state, "provisioning" | "provisioned" | "externally provisioned" | "deprovisioning"),
             unfit,
             released: annotations.remove(keys::RELEASED).map(|text| released(&text)),
@@ -239,6 +256,8 @@ mod tests {
     #[case(json!({"spec": {"consumerRef": {"kind": "Metal3Machine", "namespace": "m", "name": "x"}}}), true)]
     #[case(json!({"status": {"provisioning": {"state": "provisioned"}}}), true)]
     #[case(json!({"spec": {"externallyProvisioned": true}}), true)]
+    #[case(json!({"spec": {"image": {"url": "http://images.example.org/os.iso"}}}), true)]
+    #[case(json!({"spec": {"image": {"url": ""}}}), false)]
     #[case(json!({"status": {"provisioning": {"state": "available"}}}), false)]
     fn a_host_in_use(#[case] patch: Value, #[case] used: bool) {
         assert_eq!(host(patch).in_use(), used);

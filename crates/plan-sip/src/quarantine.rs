@@ -3,8 +3,8 @@
 //! ```text
 //!                    nobody uses it for the whole quarantine
 //!   released ───────────────────────────────────────────────► free (annotation off)
-//!      │ somebody uses it again
-//!      ▼
+//!      │ somebody uses it again ──► not of the tenant it had: it stays without labels, and people are told
+//!      ▼ of the tenant it had
 //!   labels go back to the cluster it had (that takes it up again from its labels)
 //!
 //!   released by force, in use ── nobody uses it any more ──► released by force, quarantine begins ──► free
@@ -39,6 +39,11 @@ pub enum Turn {
         /// The role the host had.
         role: String,
     },
+    /// Nothing: the host was released from this cluster, and whoever uses it now is not of its tenant.
+    Stranger {
+        /// The cluster.
+        cluster: Key,
+    },
     /// Take the labels off a host whose SIPCluster is gone, and write this annotation: the quarantine begins.
     Abandon(Released),
     /// Take the annotation off a host that is claimed: it has served its purpose.
@@ -56,10 +61,11 @@ pub fn turn(host: &Host, site: &Site, now: Timestamp) -> Turn {
         let cluster = Key::new(&released.namespace, &released.cluster);
         return match (released.forced, &released.at) {
             (true, Some(_)) => Turn::Begin(Released { at: None, ..released.clone() }),
-            (false, _) if host.consumer.is_some() && site.cluster(&cluster).is_some() => {
-                Turn::Return { cluster, role: released.role.clone() }
-            }
+            (false, _) if site.is_user_of(host, &cluster) => Turn::Return { cluster, role: released.role.clone() },
             (false, None) => begin(),
+            (false, Some(_)) if host.consumer.is_some() && site.cluster(&cluster).is_some() => {
+                Turn::Stranger { cluster }
+            }
             (true, None) | (false, Some(_)) => Turn::Rest,
         };
     }
@@ -79,8 +85,9 @@ pub fn abandoned(host: &Host, now: Timestamp) -> Option<Turn> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{site::Settings, want::Want};
+    use crate::{host::Tenancy, site::Settings, want::Want};
     use api_foreign::BareMetalHost;
+    use rstest::rstest;
     use serde_json::json;
 
     fn at(second: i64) -> Timestamp {
@@ -88,7 +95,7 @@ mod tests {
     }
 
     fn host(consumed: bool, released: Option<Released>) -> Host {
-        let consumer = consumed.then(|| json!({"kind": "Metal3Machine", "namespace": "m", "name": "x"}));
+        let consumer = consumed.then(|| json!({"kind": "Metal3Machine", "namespace": "metal3", "name": "x"}));
         let annotations = released.map(|r| json!({api::keys::RELEASED: serde_json::to_string(&r).expect("JSON")}));
         let object = json!({
             "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
@@ -122,6 +129,39 @@ mod tests {
         let back = Turn::Return { cluster: Key::new("t", "edge"), role: "Worker".into() };
         assert_eq!(turn(&host, &site(), at(120)), back);
         assert_eq!(turn(&host, &Site::default(), at(500)), Turn::Rest, "a cluster that is gone gets nothing back");
+    }
+
+    fn of_tenant(host: Host, namespace: &str, cluster: Option<&str>) -> Host {
+        let tenancy = Tenancy { namespace: namespace.to_owned(), cluster: cluster.map(str::to_owned) };
+        Host { tenancy: Some(tenancy), ..host }
+    }
+
+    #[rstest]
+    #[case::of_the_cluster_of_its_name("metal3", Some("edge"), true)]
+    #[case::of_another_tenant_with_hosts_there("metal3", Some("other"), false)]
+    #[case::from_elsewhere("o", Some("edge"), false)]
+    #[case::from_elsewhere_without_a_name("o", None, false)]
+    fn only_the_tenant_that_a_host_had_brings_its_labels_back(
+        #[case] namespace: &str,
+        #[case] cluster: Option<&str>,
+        #[case] back: bool,
+    ) {
+        let host = of_tenant(host(true, Some(released(Some(100), false))), namespace, cluster);
+        let stranger = Turn::Stranger { cluster: Key::new("t", "edge") };
+        let expected = Turn::Return { cluster: Key::new("t", "edge"), role: "Worker".into() };
+        assert_eq!(turn(&host, &site(), at(120)), if back { expected } else { stranger });
+    }
+
+    #[test]
+    fn who_was_seen_on_hosts_of_the_cluster_is_known_again() {
+        let mut site = site();
+        let late = |cluster| of_tenant(host(true, Some(released(Some(100), false))), "m", cluster);
+        let claim = Claim::By { cluster: Key::new("t", "edge"), role: "Worker".into() };
+        site.put_host(Host { claim, released: None, ..late(Some("capi")) });
+        site.put_host(host(false, Some(released(Some(100), false))));
+        assert!(matches!(turn(&late(Some("capi")), &site, at(120)), Turn::Return { .. }));
+        assert!(matches!(turn(&late(Some("other")), &site, at(120)), Turn::Stranger { .. }));
+        assert!(matches!(turn(&late(None), &site, at(120)), Turn::Stranger { .. }));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use api::sipcluster::HostRecord;
 use base::Key;
 
 use crate::{
-    host::{Claim, Host},
+    host::{Claim, Host, Tenancy},
     network::Addresses,
     placement::{self, Fleet, Namespaces, Standing, Unfit},
     want::Want,
@@ -67,6 +67,9 @@ pub struct Site {
     holders: BTreeMap<Key, BTreeSet<Key>>,
     /// Hosts whose labels name a cluster.
     labelled: BTreeMap<Key, BTreeSet<Key>>,
+    /// Whose users were seen on hosts labelled for a cluster. Kept while the cluster is: a host that was released does not
+    /// tell any more who used it.
+    tenancies: BTreeMap<Key, BTreeSet<Tenancy>>,
     /// Candidates without an address in a network that some cluster asks for.
     lacking: BTreeMap<String, BTreeSet<Key>>,
     fleet: Fleet,
@@ -132,6 +135,21 @@ impl Site {
         self.labelled.get(cluster).into_iter().flatten()
     }
 
+    /// Whether who uses `host` belongs to the tenant of `cluster`: one like it was seen on a host of the cluster, or it
+    /// comes from the Cluster that the cluster's spec names. Metal3's provider takes hosts of its own namespace only, so
+    /// its consumers may lie there too.
+    pub fn is_user_of(&self, host: &Host, cluster: &Key) -> bool {
+        let (Some(user), Some(want)) = (&host.tenancy, self.cluster(cluster)) else { return false };
+        let known = self.tenancies.get(cluster);
+        let at_home = user.namespace == want.tenant.namespace || user.namespace == host.key.namespace;
+        known.is_some_and(|known| known.contains(user))
+            || at_home
+                && match &user.cluster {
+                    Some(name) => *name == want.tenant.name,
+                    None => known.is_none(),
+                }
+    }
+
     /// The namespaces that a cluster may take hosts from.
     pub fn namespaces(&self, cluster: &Key) -> Namespaces {
         match &self.settings.host_namespaces {
@@ -156,6 +174,9 @@ impl Site {
         if let Claim::By { cluster, .. } = &host.claim {
             self.labelled.entry(cluster.clone()).or_default().insert(key.clone());
             moved.clusters.insert(cluster.clone());
+        }
+        if let (Claim::By { cluster, .. }, Some(tenancy)) = (&host.claim, &host.tenancy) {
+            self.tenancies.entry(cluster.clone()).or_default().insert(tenancy.clone());
         }
         moved.clusters.extend(self.holders(&key).cloned());
         self.hosts.insert(key.clone(), Arc::new(host));
@@ -208,6 +229,7 @@ impl Site {
         }
         touched.extend(self.labelled(key).cloned());
         self.clusters.remove(key);
+        self.tenancies.remove(key);
         self.place_all(&touched)
     }
 

@@ -19,6 +19,8 @@ pub const HOSTS_MAX: u32 = 2000;
 pub struct Want {
     /// The SIPCluster.
     pub key: Key,
+    /// The Cluster of Cluster API that is its tenant: what the spec refers to, else the one of its own name.
+    pub tenant: Key,
     /// Its uid.
     pub uid: String,
     /// The resourceVersion this was read at.
@@ -76,7 +78,13 @@ impl From<&SIPCluster> for Want {
             Err(_) if deleting => (BTreeMap::new(), None),
             Err(why) => (BTreeMap::new(), Some(why)),
         };
+        let own = metadata.namespace.clone().unwrap_or_default();
+        let tenant = match &sip.spec.cluster_ref {
+            None => Key::new(own, metadata.name.clone().unwrap_or_default()),
+            Some(named) => Key::new(named.namespace.clone().unwrap_or(own), named.name.clone()),
+        };
         Self {
+            tenant,
             key: Key::new(metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default()),
             uid: metadata.uid.clone().unwrap_or_default(),
             resource_version: metadata.resource_version.clone().unwrap_or_default(),
@@ -184,6 +192,7 @@ impl Want {
     /// The same in this namespace, for tests.
     pub(crate) fn of(mut self, namespace: &str) -> Self {
         namespace.clone_into(&mut self.key.namespace);
+        namespace.clone_into(&mut self.tenant.namespace);
         self
     }
 }

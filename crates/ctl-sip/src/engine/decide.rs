@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use base::Key;
 use plan_sip::{
-    claims::{self, Plan, Reason, Seen},
+    claims::{self, Plan, Seen},
     order::Rank,
     quarantine,
     services::{CustomTemplate, names},
@@ -46,9 +46,7 @@ impl Engine {
         let no_choice = self.beginning.unreadable(&key.namespace).is_some();
         let seen = Seen { departed: self.departed.get(key).cloned().unwrap_or_default(), no_choice };
         let plan = claims::plan(&want, &mut self.site, &seen);
-        let waits =
-            plan.blocked.as_ref().is_some_and(|b| matches!(b.reason, Reason::Unschedulable | Reason::Undecided));
-        self.note_waiting(key, waits);
+        self.note_waiting(key, plan.seeks);
         self.schedule.begin(key);
         // Where we may not work, and have no host, there is nothing to keep the SIPCluster for.
         let finalizer = !want.finalizer && !(no_choice && plan.record.is_empty());
@@ -127,6 +125,10 @@ impl Engine {
             let turn = quarantine::turn(&host, &self.site, now);
             match &turn {
                 quarantine::Turn::Rest => {}
+                quarantine::Turn::Stranger { cluster } => tracing::warn!(
+                    host = %key, %cluster, user = host.user(),
+                    "the host was released from this cluster and is used by somebody else's tenant: it stays without labels",
+                ),
                 quarantine::Turn::Until(end) => {
                     let wait = Duration::try_from(end.duration_since(now)).unwrap_or_default();
                     self.schedule.host_again(&key, wait);

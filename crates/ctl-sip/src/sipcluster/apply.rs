@@ -323,7 +323,7 @@ pub async fn exists(cluster: &Key, cx: &Context) -> Result<bool, Error> {
 /// Carries out what was decided about a host that is nobody's.
 pub async fn quarantine(host: &Host, turn: &quarantine::Turn, cx: &Context) -> Result<Option<BareMetalHost>, Error> {
     let metadata = match turn {
-        quarantine::Turn::Rest | quarantine::Turn::Until(_) => return Ok(None),
+        quarantine::Turn::Rest | quarantine::Turn::Until(_) | quarantine::Turn::Stranger { .. } => return Ok(None),
         quarantine::Turn::Begin(released) => {
             let text = serde_json::to_string(released).expect("strings and a time are JSON");
             json!({"annotations": {keys::RELEASED: text}})

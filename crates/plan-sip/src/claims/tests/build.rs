@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use crate::{
     claims::{self, Plan, Seen},
-    host::{Claim, Host},
+    host::{Claim, Host, Tenancy},
     network::Addresses,
     placement::{Level, Selector, Unfit},
     site::{Settings, Site},
@@ -79,11 +79,12 @@ impl Host {
 
     pub(crate) fn used(mut self) -> Self {
         self.consumer = Some("Metal3Machine tenant/m".into());
+        self.tenancy = Some(Tenancy { namespace: TENANT.into(), cluster: None });
         self
     }
 
     pub(crate) fn unused(mut self) -> Self {
-        self.consumer = None;
+        (self.consumer, self.tenancy) = (None, None);
         self
     }
 

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::super::build::{PLANE, WORKER};
 use crate::{
     claims::{Confirm, Depart, Label},
-    host::{Claim, Host},
+    host::{Claim, Host, Tenancy},
     want::Want,
 };
 
@@ -172,7 +172,7 @@ impl Truth {
         let Some(mut host) = self.guarded(&seen.key, &seen.uid, &seen.resource_version) else { return Ok(false) };
         host.released = None;
         match turn {
-            Turn::Rest | Turn::Until(_) => return Ok(false),
+            Turn::Rest | Turn::Until(_) | Turn::Stranger { .. } => return Ok(false),
             Turn::Begin(released) => host.released = Some(released.clone()),
             Turn::End | Turn::Clear => {}
             Turn::Abandon(released) => {
@@ -233,6 +233,7 @@ impl Truth {
             return Err(format!("I1: {key} labelled for {now} while the consumer of {cluster} still writes"));
         }
         host.consumer = Some(machine(&cluster));
+        host.tenancy = Some(Tenancy { namespace: cluster.namespace.clone(), cluster: Some(cluster.name.clone()) });
         self.put_host(host);
         Ok(())
     }
@@ -247,7 +248,8 @@ impl Truth {
         else {
             return;
         };
-        let host = Host { consumer: Some("Stranger x/y".into()), ..host.clone() };
+        let tenancy = Some(Tenancy { namespace: "x".into(), cluster: None });
+        let host = Host { consumer: Some("Stranger x/y".into()), tenancy, ..host.clone() };
         self.looks.remove(key);
         self.put_host(host);
     }
