@@ -42,6 +42,8 @@ pub enum Change<K> {
         uid: String,
         /// What is wrong with it.
         error: String,
+        /// Its metadata, which every object has.
+        metadata: Box<ObjectMeta>,
     },
     /// Every object that exists has been handed on since the stream began, or began anew: these. Objects known from
     /// before and not among them have been reported as [`Change::Deleted`] just now.
@@ -169,7 +171,7 @@ impl Known {
         let mut changes: Vec<_> = replaced.into_iter().map(|uid| Change::Deleted { key: key.clone(), uid }).collect();
         changes.push(match object {
             Guarded::Read(object) => Change::Applied(object),
-            Guarded::Unreadable { error, .. } => Change::Unreadable { key, uid, error },
+            Guarded::Unreadable { error, meta } => Change::Unreadable { key, uid, error, metadata: meta },
         });
         changes
     }
@@ -255,14 +257,15 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Guarded<K> {
             Ok(object) => Guarded::Read(object),
             Err(error) => {
                 let text = |field: &str| value["metadata"][field].as_str().map(str::to_owned);
-                let meta = Box::new(ObjectMeta {
+                let least = || ObjectMeta {
                     namespace: text("namespace"),
                     name: text("name"),
                     uid: text("uid"),
                     resource_version: text("resourceVersion"),
                     ..ObjectMeta::default()
-                });
-                Guarded::Unreadable { meta, error: error.to_string() }
+                };
+                let meta = ObjectMeta::deserialize(&value["metadata"]).unwrap_or_else(|_| least());
+                Guarded::Unreadable { meta: Box::new(meta), error: error.to_string() }
             }
         })
     }

@@ -3,8 +3,12 @@
 use std::collections::BTreeMap;
 
 use api::{keys, sipcluster::Released};
-use api_foreign::{BareMetalHost, metal3};
+use api_foreign::{
+    BareMetalHost,
+    metal3::{self, BareMetalHostSpec},
+};
 use base::Key;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::{network::Addresses, placement::Unfit};
 
@@ -84,9 +88,30 @@ impl Host {
         self.consumer.clone().unwrap_or_else(|| "an image that is provisioned on it".to_owned())
     }
 
-    /// Whether it is bad: in error, being deleted or out of Metal3's hands.
+    /// Whether it is bad: in error, being deleted, out of Metal3's hands or unreadable.
     pub fn bad(&self) -> Option<&Unfit> {
-        self.unfit.as_ref().filter(|why| matches!(why, Unfit::Deleting | Unfit::Error(_) | Unfit::Detached))
+        let bad =
+            |why: &&Unfit| matches!(why, Unfit::Deleting | Unfit::Error(_) | Unfit::Detached | Unfit::Unreadable(_));
+        self.unfit.as_ref().filter(bad)
+    }
+
+    /// A host of which only the metadata can be read, because `error`; `known`: the same host as it was read before.
+    /// Nobody can say that it is not in use, so it counts as used.
+    pub fn unreadable(metadata: ObjectMeta, error: String, known: Option<&Self>) -> Self {
+        let host = Self::from(BareMetalHost { metadata, spec: BareMetalHostSpec::default(), status: None });
+        let known = known.filter(|known| known.uid == host.uid);
+        let nobody_known = || Some("somebody, for all that can be read of it".to_owned());
+        Self {
+            consumer: known.and_then(|known| known.consumer.clone()).or_else(nobody_known),
+            tenancy: known.and_then(|known| known.tenancy.clone()),
+            provisioned: known.is_some_and(|known| known.provisioned),
+            unfit: Some(Unfit::Unreadable(error)),
+            network_data: known.and_then(|known| known.network_data.clone()),
+            credentials: known.and_then(|known| known.credentials.clone()),
+            bmc_address: known.map(|known| known.bmc_address.clone()).unwrap_or_default(),
+            bmc_insecure: known.is_some_and(|known| known.bmc_insecure),
+            ..host
+        }
     }
 
     /// The cluster an administrator took it from by annotation, if the annotation names one.
@@ -261,6 +286,22 @@ mod tests {
     #[case(json!({"status": {"provisioning": {"state": "available"}}}), false)]
     fn a_host_in_use(#[case] patch: Value, #[case] used: bool) {
         assert_eq!(host(patch).in_use(), used);
+    }
+
+    #[test]
+    fn an_unreadable_host_keeps_its_labels_and_counts_as_used() {
+        let labels = json!({
+            "sip.airshipit.org/cluster-namespace": "t", "sip.airshipit.org/cluster-name": "edge",
+            "sip.airshipit.org/node-type": "Worker",
+        });
+        let metadata: ObjectMeta =
+            serde_json::from_value(json!({"name": "n1", "namespace": "metal3", "uid": "u", "labels": labels})).unwrap();
+        let seen = Host::unreadable(metadata.clone(), "spec.online: not a flag".into(), None);
+        assert!(seen.in_use() && seen.is_claimed_by(&Key::new("t", "edge")));
+        assert_eq!(seen.bad().map(ToString::to_string), Some("unreadable (spec.online: not a flag)".into()));
+        let before = host(json!({"spec": {"consumerRef": {"kind": "M", "namespace": "m", "name": "x"}}}));
+        let seen = Host::unreadable(metadata, String::new(), Some(&before));
+        assert_eq!((seen.consumer, seen.bmc_address), (before.consumer, before.bmc_address));
     }
 
     #[test]

@@ -361,7 +361,9 @@ impl Site {
             Some(by) => Some(Unfit::Consumed { by: by.clone() }),
             None => host.provisioned.then_some(Unfit::Provisioned),
         };
+        let unreadable = || host.unfit.clone().filter(|why| matches!(why, Unfit::Unreadable(_)));
         let unfit = unfit
+            .or_else(unreadable)
             .or_else(quarantine)
             .or_else(used)
             .or_else(|| host.unfit.clone())

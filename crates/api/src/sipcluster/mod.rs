@@ -15,7 +15,8 @@ pub use services::{
     NodePortRange, SecretKey, ServiceType, Services,
 };
 pub use status::{
-    Blocked, Endpoint, EndpointSource, Endpoints, HostRecord, HostState, OidcStatus, Released, RoleStatus, SIPClusterStatus,
+    Blocked, Endpoint, EndpointSource, Endpoints, HostRecord, HostState, OidcStatus, Released, RoleStatus,
+    SIPClusterStatus,
 };
 
 /// Hosts of one tenant cluster, chosen by labels under placement rules, and the load balancers, jump host and OIDC

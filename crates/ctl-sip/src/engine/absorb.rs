@@ -191,9 +191,10 @@ impl Engine {
                     self.moved(moved);
                 }
             }
-            Change::Unreadable { key, error, .. } => {
+            Change::Unreadable { key, error, metadata, .. } => {
                 tracing::warn!(host = %key, error, "BareMetalHost cannot be read and is left alone");
-                let moved = self.site.remove_host(&key);
+                let host = Host::unreadable(*metadata, error, self.site.host(&key).map(|known| &**known));
+                let moved = self.site.put_host(host);
                 self.moved(moved);
             }
             Change::Listed(_) => self.beginning.listed(&Listing::Hosts),

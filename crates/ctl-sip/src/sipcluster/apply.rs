@@ -44,7 +44,9 @@ pub(super) async fn fence(job: &Job, cx: &Context) -> Result<SIPCluster, Error> 
 
 async fn record(sip: &SIPCluster, plan: &Plan, cx: &Context) -> Result<SIPCluster, Error> {
     for Confirm { host, uid, resource_version } in &plan.confirm {
-        let live = read::get_as::<BareMetalHost>(cx.writer.client(), Some(&host.namespace), &host.name).await;
+        // Its metadata alone: a host that does not parse is there all the same.
+        let resource = ApiResource::erase::<BareMetalHost>(&());
+        let live = read::get(cx.writer.client(), &resource, Some(&host.namespace), &host.name).await;
         let live = live.map_err(Error::Api)?;
         let meta = live.as_ref().map(|h| &h.metadata).filter(|m| m.uid.as_ref() == Some(uid));
         let holds = match resource_version {

@@ -5,4 +5,5 @@ mod outlook;
 mod release;
 mod rights;
 mod story;
+mod unreadable;
 mod watching;

@@ -65,6 +65,8 @@ pub enum Unfit {
     NoCredentials(String),
     /// Its labels name a cluster that does not exist.
     ClaimedByUnknown(String),
+    /// Only its metadata can be read; what is wrong with the rest.
+    Unreadable(String),
 }
 
 impl Unfit {
@@ -85,13 +87,18 @@ impl Unfit {
             Self::NoNetworkData(_) => (11, "without usable network data"),
             Self::NoCredentials(_) => (12, "without usable BMC credentials"),
             Self::ClaimedByUnknown(_) => (13, "labelled for an unknown cluster"),
+            Self::Unreadable(_) => (14, "unreadable"),
         }
     }
 
     /// What is known beyond the kind; empty when nothing.
     pub(super) fn detail(&self) -> &str {
         match self {
-            Self::Error(text) | Self::NotReady(text) | Self::NoNetworkData(text) | Self::NoCredentials(text) => text,
+            Self::Error(text)
+            | Self::NotReady(text)
+            | Self::NoNetworkData(text)
+            | Self::NoCredentials(text)
+            | Self::Unreadable(text) => text,
             Self::Consumed { by } | Self::ClaimedByUnknown(by) => by,
             Self::Deleting
             | Self::Provisioned

@@ -202,12 +202,13 @@ impl Exposed<'_> {
                 if let Some(address) = asked(self.common.cluster_ip.as_deref()) {
                     return Ok((address.to_owned(), EndpointSource::ClusterIP, None));
                 }
-                let host = self.kept(EndpointSource::Node).or_else(|| seen.node_ips.first().cloned()).ok_or_else(|| {
-                    self.waits(
+                let host =
+                    self.kept(EndpointSource::Node).or_else(|| seen.node_ips.first().cloned()).ok_or_else(|| {
+                        self.waits(
                         "no node of the base cluster is Ready, and the entry has neither clusterIP nor externalHost"
                             .to_owned(),
                     )
-                })?;
+                    })?;
                 let warning = Problem {
                     waiting: false,
                     entry: self.entry.to_owned(),

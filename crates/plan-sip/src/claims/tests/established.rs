@@ -169,12 +169,8 @@ fn a_bad_host_that_alone_keeps_its_rack_from_the_one_that_could_replace_it_goes_
 
 #[test]
 fn of_two_bad_hosts_that_are_in_the_way_one_goes_at_a_time() {
-    let hosts = [
-        of("n0").rack("r0").in_error(),
-        of("n1").rack("r1").in_error(),
-        host("n2").rack("r0"),
-        host("n3").rack("r1"),
-    ];
+    let hosts =
+        [of("n0").rack("r0").in_error(), of("n1").rack("r1").in_error(), host("n2").rack("r0"), host("n3").rack("r1")];
     let mut world = world(hosts, [whole(&["n0", "n1"], 2).per_rack(WORKER, 1).replacing()]);
     assert_eq!(departs(&world.plan("edge")), ["n0"]);
     world.settle("edge");
@@ -187,7 +183,10 @@ fn a_bad_host_whose_rack_has_no_other_stays_and_the_reason_is_told() {
     let plan = world(hosts, [whole(&["n0", "n1"], 2).per_rack(WORKER, 1).replacing()]).settle("edge");
     assert_eq!(record(&plan), ["n0 Worker Claimed", "n1 Worker Claimed"]);
     let note = plan.notes.iter().find(|note| note.parts().0 == "ReplacementMissing").expect("it is told");
-    assert!(note.parts().1.starts_with("no host can take the place of metal/n0 (Worker): role Worker: 1 more"), "{plan}");
+    assert!(
+        note.parts().1.starts_with("no host can take the place of metal/n0 (Worker): role Worker: 1 more"),
+        "{plan}"
+    );
 }
 
 #[test]
