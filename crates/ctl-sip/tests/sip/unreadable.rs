@@ -13,7 +13,7 @@ async fn a_host_that_cannot_be_read_stays_with_its_cluster_which_goes_on() {
     world.ready("default/edge").await;
     let mine = world.claimed("default/edge")["Worker"].clone();
     world.api.edit("BareMetalHost", &format!("default/{}", mine[0]), |host| {
-        host["spec"]["consumerRef"] = serde_json::json!(["no", "reference"]);
+        host["spec"]["consumerRef"] = 7.into();
     });
     let unhealthy = |api: &testkit::Api| {
         let sip: api::SIPCluster = api.get_as("SIPCluster", "default/edge")?;
@@ -38,7 +38,7 @@ async fn a_manager_that_finds_an_unreadable_host_in_a_record_goes_on_too() {
     drop(first);
     let mine = world.claimed("default/edge")["Worker"].clone();
     world.api.edit("BareMetalHost", &format!("default/{}", mine[0]), |host| {
-        host["spec"]["consumerRef"] = serde_json::json!(["no", "reference"]);
+        host["spec"]["consumerRef"] = 7.into();
     });
     // Its record is lost too, so that what is found has to be confirmed live.
     world.api.edit("SIPCluster", "default/edge", |sip| sip["status"]["hosts"] = serde_json::json!([]));
