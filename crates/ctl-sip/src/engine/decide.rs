@@ -49,7 +49,7 @@ impl Engine {
         self.note_waiting(key, plan.seeks);
         self.schedule.begin(key);
         // Where we may not work, and have no host, there is nothing to keep the SIPCluster for.
-        let finalizer = !want.finalizer && !(no_choice && plan.record.is_empty());
+        let finalizer = !(want.finalizer || no_choice && plan.record.is_empty());
         if !finalizer && !plan.record_moves {
             self.begin_turn(key, plan);
             return;
