@@ -130,6 +130,11 @@ impl Site {
         self.holders.get(host).into_iter().flatten()
     }
 
+    /// Hosts that name this Secret.
+    pub fn users_of(&self, secret: &Key) -> impl Iterator<Item = &Key> {
+        self.users.get(secret).into_iter().flatten()
+    }
+
     /// Hosts whose labels name this cluster.
     pub fn labelled(&self, cluster: &Key) -> impl Iterator<Item = &Key> {
         self.labelled.get(cluster).into_iter().flatten()

@@ -30,7 +30,7 @@ use super::{Done, Engine, begin::Listing};
 use crate::{
     Error,
     cache::{self, is_past},
-    sipcluster::Outcome,
+    sipcluster::{Outcome, secret_of},
     sources::Event,
 };
 
@@ -153,6 +153,10 @@ impl Engine {
         let key = want.key.clone();
         for secret in names_referred(&sip.spec).secrets {
             self.referring.entry(Key::new(&key.namespace, secret)).or_default().insert(key.clone());
+        }
+        if !sip.spec.services.jump_host.is_empty() {
+            // Seen where its namespace is watched for other reasons: the cluster's own, or one of hosts.
+            self.referring.entry(secret_of(&want.tenant)).or_default().insert(key.clone());
         }
         self.sips.insert(key, Arc::new(sip));
         self.abandoned.remove(&want.key);
@@ -330,6 +334,8 @@ impl Engine {
                 }
                 let empty = std::collections::BTreeMap::new();
                 let data = secret.data.as_ref().unwrap_or(&empty);
+                let exposing = self.exposing(&key);
+                self.due(&exposing);
                 let facts = SecretFacts::read(|key| data.get(key).map(|ByteString(bytes)| bytes.as_slice()));
                 let moved = self.site.put_secret(&key, Some(facts));
                 self.moved(moved);
@@ -354,6 +360,15 @@ impl Engine {
             }
             Change::Absent => {}
         }
+    }
+
+    /// Clusters whose jump hosts have the BMC credentials in this Secret.
+    fn exposing(&self, secret: &Key) -> Vec<Key> {
+        let exposes = |key: &&Key| {
+            let jump_hosts = self.sips.get(*key).into_iter().flat_map(|sip| &sip.spec.services.jump_host);
+            jump_hosts.filter_map(|entry| entry.bmc).any(|bmc| bmc.expose == Some(true))
+        };
+        self.site.users_of(secret).flat_map(|host| self.site.holders(host)).filter(exposes).cloned().collect()
     }
 
     fn own_secret(&mut self, owner: &Key, secret: &Secret) {

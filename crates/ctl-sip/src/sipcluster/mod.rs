@@ -28,6 +28,7 @@ use crate::{
 };
 
 pub use apply::{begin, exists, quarantine};
+pub use tenant::secret_of;
 
 /// What a turn starts from.
 pub struct Job {
@@ -113,7 +114,7 @@ pub async fn turn(mut job: Job, cx: &Context) -> Outcome {
     let seen = match &no_rights {
         Some(_) if job.want.deleting => Ok((observe::without_rights(&job, cx).await, None)),
         Some(error) => Err(error.clone()),
-        None => observe::observe(&job, cx).await,
+        None => Ok(observe::observe(&job, cx).await),
     };
     let mut plan = match seen {
         Ok((seen, refused)) => {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use api::sipcluster::HostState;
 use base::Key;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, stream};
 use io_kube::read;
 use k8s_openapi::api::core::v1::Secret;
-use plan_sip::services::{self, Credentials, Kind, Referred, Seen, names};
+use plan_sip::services::{self, Credentials, Kind, Referred, Seen, Unread, names};
 
 use super::{Job, tenant};
 use crate::{Context, Error, cache, sources::EVERYWHERE};
@@ -18,34 +18,49 @@ pub(super) const DEX: &str = "dex.coreos.com/v1";
 /// Live reads of one turn that are under way at once.
 const PARALLEL: usize = 8;
 
-/// What the services need, and why the tenant's Cluster is not read, if it is refused.
-pub(super) async fn observe(job: &Job, cx: &Context) -> Result<(Seen, Option<String>), Error> {
-    let names = services::names_referred(&job.sip.spec).secrets;
+/// What the services need, and why the tenant's Cluster is not read, if it is refused. A read that fails is a matter of
+/// the service that needs it, and keeps nothing else from going on.
+pub(super) async fn observe(job: &Job, cx: &Context) -> (Seen, Option<String>) {
+    let mut unread = Unread::default();
     let namespace = &job.want.key.namespace;
-    let reads: Vec<_> = names
+    let reads: Vec<_> = services::names_referred(&job.sip.spec)
+        .secrets
         .into_iter()
         .map(|name| async move {
-            let data = secret(cx, &Key::new(namespace, &name)).await?;
-            Ok::<_, Error>(data.map(|data| (name, Referred { data })))
+            let data = secret(cx, &Key::new(namespace, &name)).await;
+            (name, data)
         })
         .collect();
-    let referred: BTreeMap<String, Referred> =
-        stream::iter(reads).buffered(PARALLEL).try_filter_map(|found| async move { Ok(found) }).try_collect().await?;
-    let status = job.sip.status.as_ref();
-    let (tenant_kubeconfig, refused) = tenant::kubeconfig(job, cx).await?;
+    let mut referred = BTreeMap::new();
+    for (name, data) in stream::iter(reads).buffered(PARALLEL).collect::<Vec<_>>().await {
+        match data {
+            Ok(Some(data)) => drop(referred.insert(name, Referred { data })),
+            Ok(None) => {}
+            Err(error) => drop(unread.referred.insert(name, error.to_string())),
+        }
+    }
+    let (tenant_kubeconfig, refused) = tenant::kubeconfig(job, cx).await.unwrap_or_else(|error| {
+        unread.tenant_kubeconfig = Some(error.to_string());
+        (None, None)
+    });
+    let dex_definitions = dex_definitions(job, cx).await.unwrap_or_else(|error| {
+        unread.dex_definitions = Some(error.to_string());
+        false
+    });
     let seen = Seen {
         objects: job.objects.clone(),
         pods: pods(job, cx).await,
         templates: job.templates.clone(),
         referred,
-        credentials: credentials(job, cx).await?,
+        credentials: credentials(job, cx, &mut unread).await,
         node_ips: job.node_ips.clone(),
-        dex_definitions: dex_definitions(job, cx).await?,
-        published: status.and_then(|s| s.endpoints.clone()),
+        dex_definitions,
+        published: job.sip.status.as_ref().and_then(|s| s.endpoints.clone()),
         tenant_kubeconfig,
+        unread,
         now: (cx.now)().as_second(),
     };
-    Ok((seen, refused))
+    (seen, refused)
 }
 
 /// Takes out of `job` the objects of kinds that are not watched in all namespaces. Where we have no rights, what is known
@@ -110,19 +125,24 @@ async fn dex_definitions(job: &Job, cx: &Context) -> Result<bool, Error> {
 }
 
 /// BMC credentials, where a jump host may have them.
-async fn credentials(job: &Job, cx: &Context) -> Result<BTreeMap<Key, Credentials>, Error> {
+async fn credentials(job: &Job, cx: &Context, unread: &mut Unread) -> BTreeMap<Key, Credentials> {
     let exposed = job.sip.spec.services.jump_host.iter().any(|j| j.bmc.is_some_and(|b| b.expose == Some(true)));
     if !exposed || job.plan.finished {
-        return Ok(BTreeMap::new());
+        return BTreeMap::new();
     }
     let hosts = job.hosts.values().filter_map(|h| Some((h.key.clone(), h.credentials.clone()?)));
-    let reads: Vec<_> = hosts
-        .map(|(host, key)| async move {
-            let data = secret(cx, &key).await?.unwrap_or_default();
-            let text = |name: &str| data.get(name).and_then(|v| String::from_utf8(v.to_vec()).ok());
-            let found = text("username").zip(text("password"));
-            Ok::<_, Error>(found.map(|(username, password)| (host, Credentials { username, password })))
-        })
-        .collect();
-    stream::iter(reads).buffered(PARALLEL).try_filter_map(|found| async move { Ok(found) }).try_collect().await
+    let reads: Vec<_> = hosts.map(|(host, key)| async move { (host, secret(cx, &key).await) }).collect();
+    let mut found = BTreeMap::new();
+    for (host, data) in stream::iter(reads).buffered(PARALLEL).collect::<Vec<_>>().await {
+        match data {
+            Ok(data) => {
+                let data = data.unwrap_or_default();
+                let text = |name: &str| data.get(name).and_then(|v| String::from_utf8(v.to_vec()).ok());
+                let login = text("username").zip(text("password"));
+                found.extend(login.map(|(username, password)| (host, Credentials { username, password })));
+            }
+            Err(error) => drop(unread.credentials.insert(host, error.to_string())),
+        }
+    }
+    found
 }

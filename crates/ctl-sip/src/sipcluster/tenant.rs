@@ -16,19 +16,19 @@ pub(super) async fn kubeconfig(job: &Job, cx: &Context) -> Result<(Option<Arc<[u
     if job.sip.spec.services.jump_host.is_empty() || job.plan.finished {
         return Ok((None, None));
     }
-    let own = &job.want.key;
-    let cluster = match &job.sip.spec.cluster_ref {
-        None => own.clone(),
-        Some(reference) => Key::new(reference.namespace.as_deref().unwrap_or(&own.namespace), reference.name.as_str()),
-    };
+    let (own, cluster) = (&job.want.key, &job.want.tenant);
     if cluster.namespace != own.namespace
-        && let Some(refused) = refusal(&cluster, own, cx).await?
+        && let Some(refused) = refusal(cluster, own, cx).await?
     {
         return Ok((None, Some(refused)));
     }
-    // Cluster API keeps it in the Secret <cluster>-kubeconfig, key `value`.
-    let data = secret(cx, &Key::new(&cluster.namespace, format!("{}-kubeconfig", cluster.name))).await?;
+    let data = secret(cx, &secret_of(cluster)).await?;
     Ok((data.and_then(|mut data| data.remove("value")), None))
+}
+
+/// The Secret in which Cluster API keeps the kubeconfig of a Cluster, under key `value`.
+pub fn secret_of(cluster: &Key) -> Key {
+    Key::new(&cluster.namespace, format!("{}-kubeconfig", cluster.name))
 }
 
 /// A Cluster in another namespace is read only if it names this SIPCluster: else anybody could read anybody's.

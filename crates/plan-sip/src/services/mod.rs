@@ -35,7 +35,7 @@ pub use self::{
     names::names_referred,
     object::{Kind, Object},
     plan::{Plan, Problem, Step},
-    seen::{Credentials, CustomTemplate, Facts, Owned, Pod, Referred, Report, Seen},
+    seen::{Credentials, CustomTemplate, Facts, Owned, Pod, Referred, Report, Seen, Unread},
     want::{Backend, Installation, Want},
 };
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::sipcluster::{Common, SIPClusterSpec, Services};
+use api::sipcluster::{Auth, Common, SIPClusterSpec, Services};
 
 use super::Kind;
 
@@ -118,18 +118,19 @@ pub const CONTROL_PLANE_TEMPLATES: [&str; 2] = ["loadbalancercontrolplane", "sip
 /// The same for [`WORKER_TEMPLATE`].
 pub const WORKER_TEMPLATES: [&str; 2] = ["loadbalancerworker", "sipcluster-loadbalancerworker"];
 
+/// Secrets with the users and clients of an OIDC provider.
+pub(crate) fn users(entry: &Auth) -> impl Iterator<Item = &String> {
+    let connectors = entry.connectors.iter().map(|connector| &connector.config_secret.name);
+    let clients = entry.clients.iter().filter_map(|client| Some(&client.secret.as_ref()?.name));
+    connectors.chain(clients).chain(&entry.passwords_secret)
+}
+
 /// What `spec` refers to by name, templates included.
 pub fn names_referred(spec: &SIPClusterSpec) -> Referrals {
     let Services { load_balancer_control_plane: control_plane, load_balancer_worker: worker, jump_host, auth } =
         &spec.services;
     let keys = jump_host.iter().map(|entry| entry.node_ssh_private_keys.clone());
-    let providers = auth.iter().flat_map(|entry| {
-        let connectors = entry.connectors.iter().map(|connector| connector.config_secret.name.clone());
-        let clients =
-            entry.clients.iter().filter_map(|client| client.secret.as_ref()).map(|secret| secret.name.clone());
-        let rest = entry.ca_secret.iter().chain(&entry.passwords_secret).cloned();
-        connectors.chain(clients).chain(rest)
-    });
+    let providers = auth.iter().flat_map(|entry| users(entry).chain(&entry.ca_secret).cloned());
     let tenant_ca = spec.tenant_ca.iter().map(|ca| ca.name.clone());
     let templates = [
         (!control_plane.is_empty()).then_some(CONTROL_PLANE_TEMPLATES[0]),

@@ -136,6 +136,23 @@ pub struct CustomTemplate {
     pub text: Arc<str>,
 }
 
+/// Reads that failed, each with what the API server said. What they would have shown is not known, which is not the same
+/// as absent: what was made from it before stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unread {
+    /// Secrets that the spec names.
+    pub referred: BTreeMap<String, String>,
+    /// BMC credentials, by host.
+    pub credentials: BTreeMap<Key, String>,
+    /// The tenant's kubeconfig.
+    pub tenant_kubeconfig: Option<String>,
+    /// Whether Dex's definitions are there.
+    pub dex_definitions: Option<String>,
+}
+
+/// Seconds after which what could not be read is read again.
+pub(crate) const READ_AGAIN: u64 = 30;
+
 /// What is there.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
@@ -159,6 +176,8 @@ pub struct Seen {
     pub dex_definitions: bool,
     /// Kubeconfig of the tenant, where its Cluster has one.
     pub tenant_kubeconfig: Option<Arc<[u8]>>,
+    /// What could not be read.
+    pub unread: Unread,
     /// Seconds since the epoch.
     pub now: i64,
 }

@@ -46,6 +46,7 @@ use super::{
     object::Instance,
     part::sooner,
     secret,
+    seen::READ_AGAIN,
 };
 
 /// What the OIDC providers of the spec need.
@@ -222,6 +223,11 @@ impl Provider<'_> {
         let Some(name) = &self.spec.ca_secret else { return Ok(None) };
         let secret = format!("{}.caSecret: Secret {}/{name}", self.field, self.want.owner.namespace);
         let bad = |why: &str| self.problem(format!("{secret} {why}"));
+        if let Some(why) = self.seen.unread.referred.get(name) {
+            part.problems.push(Problem { waiting: true, ..self.problem(format!("{}.caSecret: {why}", self.field)) });
+            part.again_in = sooner(part.again_in, Some(READ_AGAIN));
+            return Err(());
+        }
         let Some(referred) = self.seen.referred.get(name) else {
             part.problems.push(Problem { waiting: true, ..bad("is missing") });
             return Err(());
@@ -266,6 +272,11 @@ impl Provider<'_> {
     }
 
     fn dex(&self, issuer: &str, certificate: &Certificate, part: &mut Part) -> Option<()> {
+        if let Some(why) = self.seen.unread.dex_definitions.as_ref().filter(|_| self.storage().is_none()) {
+            part.problems.push(Problem { waiting: true, ..self.problem(format!("{}: {why}", self.field)) });
+            part.again_in = sooner(part.again_in, Some(READ_AGAIN));
+            return None;
+        }
         let binding = self.binding();
         let storage = self.storage().unwrap_or_else(|| Storage::choose(self.first, binding, self.seen));
         match storage {
@@ -297,6 +308,15 @@ impl Provider<'_> {
                     part.keep.remove(&(Kind::PodDisruptionBudget, self.instance.name.clone()));
                 }
             }
+        }
+        let unread = |name: &String| self.seen.unread.referred.get(name);
+        let users: Vec<&String> = names::users(self.spec).filter_map(unread).collect();
+        if !users.is_empty() {
+            // Dex goes on with the users it has, rather than without those that cannot be read.
+            let problem = |why: &&String| Problem { waiting: true, ..self.problem(format!("{}: {why}", self.field)) };
+            part.problems.extend(users.iter().map(problem));
+            part.again_in = sooner(part.again_in, Some(READ_AGAIN));
+            return None;
         }
         let rendered = self.config(issuer, storage);
         part.problems.extend(rendered.problems.into_iter().map(|message| self.problem(message)));

@@ -39,6 +39,7 @@ use super::{
     names,
     object::Instance,
     secret,
+    seen::READ_AGAIN,
 };
 
 /// Port of sshd in the pod: one that needs no privilege.
@@ -120,7 +121,12 @@ impl<'a> Desk<'a> {
     fn files(&self, part: &mut Part) {
         let Self { want, seen, spec, instance, field, .. } = self;
         let private_keys = seen.referred.get(&spec.node_ssh_private_keys);
-        if private_keys.is_none() {
+        let unread = seen.unread.referred.get(&spec.node_ssh_private_keys);
+        if let Some(why) = unread {
+            part.problems.push(self.problem(true, format!("{field}.nodeSSHPrivateKeys: {why}")));
+            part.stays(Kind::Secret, &instance.name);
+            part.again_in = Some(READ_AGAIN);
+        } else if private_keys.is_none() {
             let (namespace, name) = (&want.owner.namespace, &spec.node_ssh_private_keys);
             part.problems.push(self.problem(
                 true,
@@ -135,10 +141,21 @@ impl<'a> Desk<'a> {
         let ssh_config = hosts::ssh_config(&hosts, keys);
         let environment = script::environment(&self.proxies());
         let data = secret::data([("hosts", &file), ("ssh_config", &ssh_config), ("environment", &environment)]);
-        part.objects.push(instance.object(want, Kind::Secret, &instance.name, json!({ "data": data })));
-        if let Some(kubeconfig) = &seen.tenant_kubeconfig {
+        if unread.is_none() {
+            part.objects.push(instance.object(want, Kind::Secret, &instance.name, json!({ "data": data })));
+        }
+        for (host, why) in seen.unread.credentials.iter().filter(|_| exposed) {
+            part.problems.push(self.problem(true, format!("{field}.bmc.expose: credentials of host {host}: {why}")));
+            part.again_in = Some(READ_AGAIN);
+        }
+        let name = format!("{}-kubeconfig", instance.name);
+        if let Some(why) = &seen.unread.tenant_kubeconfig {
+            // Nothing waits for the tenant: the jump host serves on with what it has.
+            part.warnings.push(self.problem(true, format!("the tenant's kubeconfig: {why}")));
+            part.keep.insert((Kind::Secret, name));
+            part.again_in = Some(READ_AGAIN);
+        } else if let Some(kubeconfig) = &seen.tenant_kubeconfig {
             let data = secret::data([("config", &**kubeconfig)]);
-            let name = format!("{}-kubeconfig", instance.name);
             part.objects.push(instance.object(want, Kind::Secret, &name, json!({ "data": data })));
         }
     }

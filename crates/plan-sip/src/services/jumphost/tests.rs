@@ -269,3 +269,25 @@ proptest! {
         prop_assert_eq!(plan(&want, &seen).steps, vec![]);
     }
 }
+
+#[test]
+fn what_cannot_be_read_is_not_taken_for_absent() {
+    let (spec, installation) = (spec(), installation());
+    let made = |seen: &Seen| plan(&want(&spec, &installation, vec![host(1)]), seen);
+    let mut seen = Seen { tenant_kubeconfig: Some(Arc::from(*b"config")), ..with_keys() };
+    for _ in 0..3 {
+        let next = made(&seen);
+        seen = after(seen, &next);
+    }
+    assert_eq!(made(&seen).steps, []);
+    seen.referred.clear();
+    seen.tenant_kubeconfig = None;
+    assert_ne!(made(&seen).steps, [], "absent, both are taken out");
+    seen.unread.referred.insert("ssh-private-keys".to_owned(), "not now".to_owned());
+    seen.unread.tenant_kubeconfig = Some("not now either".to_owned());
+    let plan = made(&seen);
+    assert_eq!(plan.steps, [], "{plan}");
+    assert!(plan.problems.iter().any(|problem| problem.message.ends_with("nodeSSHPrivateKeys: not now")), "{plan}");
+    assert!(plan.warnings.iter().any(|warning| warning.message.ends_with("not now either")), "{plan}");
+    assert_eq!(plan.again_in, Some(30));
+}
