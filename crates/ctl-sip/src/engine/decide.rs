@@ -2,12 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use api::SIPCluster;
 use base::Key;
 use plan_sip::{
     claims::{self, Plan, Seen},
     order::Rank,
     quarantine,
-    services::{CustomTemplate, names},
+    network::Addresses,
+    services::{self, CustomTemplate, names},
 };
 
 use super::{Done, Engine, TURNS};
@@ -44,7 +46,11 @@ impl Engine {
             return;
         }
         let no_choice = self.beginning.unreadable(&key.namespace).is_some();
-        let seen = Seen { departed: self.departed.get(key).cloned().unwrap_or_default(), no_choice };
+        let seen = Seen {
+            departed: self.departed.get(key).cloned().unwrap_or_default(),
+            no_choice,
+            inherited: self.inherited(key, &sip),
+        };
         let plan = claims::plan(&want, &mut self.site, &seen);
         self.note_waiting(key, plan.seeks);
         self.schedule.begin(key);
@@ -61,6 +67,18 @@ impl Engine {
             let written = sipcluster::begin(&sip, &plan, finalizer, &cx).await;
             Done::Recorded(key, Box::new(written), Box::new(plan))
         });
+    }
+
+    /// Addresses that the services of a cluster know, where a host labelled for it does not tell its own.
+    fn inherited(&self, key: &Key, sip: &SIPCluster) -> BTreeMap<String, Addresses> {
+        let tells = |host: &Key| {
+            let host = self.site.host(host);
+            host.is_none_or(|host| host.kept_addresses.is_some() || self.site.addresses(host).is_ok())
+        };
+        if self.site.labelled(key).all(tells) {
+            return BTreeMap::new();
+        }
+        services::inherited(&key.name, &sip.spec, &self.cache.objects(key))
     }
 
     /// Sends a cluster, whose record says what was decided, on its turn.

@@ -106,3 +106,37 @@ async fn a_manager_that_dies_between_any_two_writes_leaves_a_choice_that_the_nex
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn hosts_of_the_original_operator_whose_network_data_is_cleared_never_leave_their_load_balancer() {
+    let world = World::new();
+    for mut host in Fleet::of(2).prefix("w").flavor("worker").hosts() {
+        for (key, value) in [("cluster-namespace", "default"), ("cluster-name", "edge"), ("node-type", "Worker")] {
+            host["metadata"]["labels"][format!("sip.airshipit.org/{key}")] = value.into();
+        }
+        let machine = serde_json::json!({"kind": "Metal3Machine", "namespace": "default", "name": "m"});
+        host["spec"]["consumerRef"] = machine;
+        host["spec"]["networkData"] = serde_json::Value::Null;
+        world.api.seed(host);
+    }
+    let config = "backend a\n  server w00 192.0.2.70:30002\n  server w01 192.0.2.71:30002\n";
+    world.api.seed(serde_json::json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "default", "name": "loadbalancer-worker-edge"},
+        "data": {"haproxy.cfg": k8s_openapi::ByteString(config.as_bytes().to_vec())},
+    }));
+    world.api.invariant("both hosts are backends", |now| {
+        let secret = now.get("Secret", "default/loadbalancer-worker-edge").cloned().unwrap_or_default();
+        let data: k8s_openapi::api::core::v1::Secret = serde_json::from_value(secret).unwrap_or_default();
+        let text = data.data.and_then(|d| d.get("haproxy.cfg").map(|v| String::from_utf8_lossy(&v.0).into_owned()));
+        let text = text.unwrap_or_default();
+        let both = ["192.0.2.70:", "192.0.2.71:"].iter().all(|address| text.contains(address));
+        if both { Ok(()) } else { Err(text) }
+    });
+    world.api.seed(sip("default/edge").workers(2).services().with(|spec| spec.services.jump_host.clear()).object());
+    let _manager = world.manager("a");
+    world.ready("default/edge").await;
+    let data: k8s_openapi::api::core::v1::Secret =
+        world.api.get_as("Secret", "default/loadbalancer-worker-edge").expect("it is there");
+    assert!(data.data.is_some_and(|data| data.contains_key("meta.json")), "it is taken over");
+    assert_eq!(world.api.violations(), Vec::<String>::new());
+}

@@ -54,6 +54,9 @@ pub struct Seen {
     /// Whether hosts may not be chosen, because nothing could be made in the cluster's namespace that serves them. What
     /// is recorded or labelled stays, and is released, as ever.
     pub no_choice: bool,
+    /// Addresses by name of host, as what already serves the cluster names them
+    /// ([`crate::services::inherited`]): for hosts that are labelled and tell none themselves.
+    pub inherited: BTreeMap<String, Addresses>,
 }
 
 /// Sets the three claim labels on a host.

@@ -61,6 +61,7 @@ pub(super) fn reconcile(want: &Want, site: &Site, seen: &Seen) -> Draft {
             addresses: host.kept_addresses.clone().or_else(|| site.addresses(host).ok()).unwrap_or_default(),
         });
     }
+    address(&mut draft.entries, site, seen);
     for entry in &mut draft.entries {
         let key = host_of(entry);
         let Some(host) = site.host(&key) else { continue };
@@ -74,6 +75,19 @@ pub(super) fn reconcile(want: &Want, site: &Site, seen: &Seen) -> Draft {
         }
     }
     draft
+}
+
+/// Finds addresses for entries that have none: what the host itself tells, else what already serves the cluster says of a
+/// host of its name.
+fn address(entries: &mut [HostRecord], site: &Site, seen: &Seen) {
+    let names: Vec<String> = entries.iter().map(|entry| entry.name.clone()).collect();
+    let once = |name: &String| names.iter().filter(|other| *other == name).count() == 1;
+    for entry in entries.iter_mut().filter(|entry| entry.addresses.is_empty()) {
+        let Some(host) = site.host(&host_of(entry)) else { continue };
+        let told = host.kept_addresses.clone().or_else(|| site.addresses(host).ok());
+        let inherited = || seen.inherited.get(&entry.name).filter(|_| once(&entry.name)).cloned();
+        entry.addresses = told.filter(|told| !told.is_empty()).or_else(inherited).unwrap_or_default();
+    }
 }
 
 /// What becomes of one entry of the record; `None`: it leaves it.

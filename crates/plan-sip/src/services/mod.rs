@@ -11,6 +11,7 @@ pub mod auth;
 mod carried_out;
 mod diff;
 mod endpoints;
+mod inherited;
 mod jumphost;
 mod loadbalancer;
 pub mod names;
@@ -32,6 +33,7 @@ use self::diff::Difference;
 pub(crate) use self::part::Part;
 pub use self::{
     diff::holds,
+    inherited::inherited,
     names::names_referred,
     object::{Kind, Object},
     plan::{Plan, Problem, Step},

@@ -160,11 +160,12 @@ impl Entry<'_> {
 
         let instance = Instance { name: name.clone(), program: "haproxy", component: "loadbalancer" };
         let images = self.images(want);
+        let blind = Self::blind(seen, name, &servers);
         let (config, problems) = match ports {
-            Ok(ports) => {
+            Ok(ports) if blind.is_none() => {
                 Source { role, entry: label, ports, servers: &servers, secret: name, pods: &pods }.config(seen)
             }
-            Err(_) => (None, Vec::new()),
+            Ok(_) | Err(_) => (None, Vec::new()),
         };
         part.problems.extend(problems);
         let balancer = Balancer { entry: label, pods: &pods, config: config.as_ref(), servers: &servers };
@@ -179,15 +180,18 @@ impl Entry<'_> {
             None => part.stays(Kind::Secret, name),
         }
         let (ports, haproxy_image) = match (ports, images) {
-            (Ok(ports), Ok(image)) => (ports, image),
+            (Ok(ports), Ok(image)) if blind.is_none() => (ports, image),
             (ports, image) => {
-                let why = ports.as_ref().err().cloned().into_iter().chain(image.err());
+                let why = ports.as_ref().err().cloned().into_iter().chain(image.err()).chain(blind);
                 part.problems.extend(why.map(problem));
                 for kind in [Kind::Service, Kind::PodDisruptionBudget, Kind::Deployment] {
                     part.stays(kind, name);
                 }
-                // Nothing of it goes, so it is reached where it was.
-                part.endpoints.extend(published.iter().find(|endpoint| endpoint.service == *name).cloned());
+                // Nothing of it goes, so it is reached as it was.
+                let exposed = |ports| Exposed { instance: &instance, entry: label, common, ports, published };
+                let reached = ports.as_ref().ok().and_then(|ports| exposed(ports).reached(seen).endpoint);
+                let before = || published.iter().find(|endpoint| endpoint.service == *name).cloned();
+                part.endpoints.extend(reached.or_else(before));
                 return part;
             }
         };
@@ -209,6 +213,18 @@ impl Entry<'_> {
         part.problems.extend(problem);
         part.warnings.extend(warning);
         part
+    }
+
+    /// Why a load balancer of the original operator is not taken over yet: a host behind it has no address that we know,
+    /// and would get no traffic any more.
+    fn blind(seen: &Seen, secret: &str, servers: &Servers) -> Option<String> {
+        let owned = seen.objects.get(&(Kind::Secret, secret.to_owned()))?;
+        let left_out = servers.left_out.first().filter(|_| owned.owner_uid.is_none())?;
+        Some(format!(
+            "what the original operator made stays until every host has an address: {left_out}; restore the Secret with \
+             its network data, or write annotation {} onto the host",
+            api::keys::ADDRESSES
+        ))
     }
 
     /// HAProxy's image, once both images are known.

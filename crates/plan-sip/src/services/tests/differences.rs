@@ -222,6 +222,21 @@ fn a_deployment_that_does_not_come_up_says_why() {
 }
 
 #[test]
+fn what_the_original_made_stays_while_a_host_behind_it_has_no_address() {
+    let (mut tenant, mut seen) = with(Kind::Secret, |owned, _| owned.owner_uid = None);
+    tenant.spec.services.load_balancer_worker.clear();
+    seen.objects.retain(|(_, name), _| name == CONTROL_PLANE_INSTANCE);
+    tenant.backends[0].addresses.clear();
+    let plan = tenant.plan(&seen);
+    assert_eq!(plan.steps, [], "{plan}");
+    let message = &plan.problems.first().expect("it is told").message;
+    assert!(message.contains("metal/node01") && message.contains("sip.airshipit.org/addresses"), "{message}");
+    assert_eq!(plan.endpoints.control_plane, seen.published.clone().expect("published").control_plane);
+    tenant.backends[0].addresses.insert("oam".to_owned(), "192.0.2.1".to_owned());
+    assert_eq!(lines(&tenant.plan(&seen)), ["~ Secret loadbalancer-controlplane-blue"]);
+}
+
+#[test]
 fn hosts_that_cannot_serve_are_named() {
     let mut tenant = Tenant::new().host(CONTROL_PLANE, "node01", "10.0.0.300");
     tenant = tenant.host(CONTROL_PLANE, "node02", "192.0.2.2");
