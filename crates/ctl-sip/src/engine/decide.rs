@@ -6,9 +6,9 @@ use api::SIPCluster;
 use base::Key;
 use plan_sip::{
     claims::{self, Plan, Seen},
+    network::Addresses,
     order::Rank,
     quarantine,
-    network::Addresses,
     services::{self, CustomTemplate, names},
 };
 

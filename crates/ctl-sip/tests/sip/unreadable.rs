@@ -52,7 +52,7 @@ async fn a_manager_that_finds_an_unreadable_host_in_a_record_goes_on_too() {
 }
 
 /// A cluster with a jump host, and the keys for it.
-async fn with_a_jump_host(world: &World) {
+fn with_a_jump_host(world: &World) {
     world.api.seed_all(Fleet::of(3).prefix("w").flavor("worker").objects());
     let key = serde_json::json!({"namespace": "default", "name": "edge-ssh-private-key"});
     world.api.seed(serde_json::json!({"apiVersion": "v1", "kind": "Secret", "metadata": key, "data": {"key": "a2V5"}}));
@@ -66,7 +66,7 @@ async fn with_a_jump_host(world: &World) {
 
 fn services(world: &World) -> String {
     let status = world.sip("default/edge").and_then(|sip| sip.status).unwrap_or_default();
-    status.conditions.iter().filter(|c| c.type_.starts_with("Service")).map(|c| format!("{}\n", c.message)).collect()
+    status.conditions.iter().filter(|c| c.type_.starts_with("Service")).map(|c| c.message.clone()).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -74,7 +74,7 @@ async fn a_kubeconfig_that_may_not_be_read_is_told_and_holds_nothing_up() {
     let world = World::new();
     let kubeconfig = Match::reads().verb(Verb::Get).kind("Secret").object("default/edge-kubeconfig");
     world.api.faults().when(kubeconfig).always().refuse(Refusal::Forbidden("not this one".into()));
-    with_a_jump_host(&world).await;
+    with_a_jump_host(&world);
     let _manager = world.manager("a");
     world.ready("default/edge").await;
     assert!(services(&world).contains("the tenant's kubeconfig") && services(&world).contains("not this one"));
@@ -89,11 +89,11 @@ async fn credentials_that_cannot_be_read_hold_up_the_jump_host_alone() {
     let secret = fleet[0]["spec"]["bmc"]["credentialsName"].as_str().expect("it has credentials").to_owned();
     let read = Match::reads().verb(Verb::Get).kind("Secret").object(&format!("default/{secret}"));
     let refused = world.api.faults().when(read).always().refuse(Refusal::Forbidden("not this one".into()));
-    with_a_jump_host(&world).await;
+    with_a_jump_host(&world);
     let _manager = world.manager("a");
     world.until("it is told", |_| services(&world).contains("credentials of host default/w00").then_some(())).await;
     world.until("hosts are labelled", |_| (world.counts("default/edge") == (0, 3)).then_some(())).await;
-    assert_eq!(world.haproxy("default/edge", "worker").matches("  server w00 ").count(), 1);
+    assert!(world.haproxy("default/edge", "worker").contains("  server w00 "), "the load balancer is written");
     refused.cancel();
     world.ready("default/edge").await;
 }

@@ -31,7 +31,9 @@ pub fn inherited(
     let worker = services.load_balancer_worker.iter().map(|it| &it.common);
     let worker = worker.map(|it| (names::load_balancer_worker(sip, it.name.as_deref()), it));
     for (name, common) in control_plane.chain(worker) {
-        let Some(Facts::Secret { data }) = objects.get(&(Kind::Secret, name)).map(|owned| &owned.facts) else { continue };
+        let Some(Facts::Secret { data }) = objects.get(&(Kind::Secret, name)).map(|owned| &owned.facts) else {
+            continue;
+        };
         let config = data.get("haproxy.cfg").map(|text| String::from_utf8_lossy(text));
         for (host, address) in config.iter().flat_map(|config| config.lines().filter_map(server)) {
             add(common, host, address);
@@ -82,7 +84,7 @@ mod tests {
         Owned { facts: Facts::Secret { data: texts(&[("haproxy.cfg", config)]) }, ..Owned::default() }
     }
 
-    fn of(control_plane: &str, worker: &str, aliases: Value) -> BTreeMap<String, Addresses> {
+    fn of(control_plane: &str, worker: &str, aliases: &Value) -> BTreeMap<String, Addresses> {
         let mut spec = SIPClusterSpec::default();
         let (api, jump) = (common("oam"), common("pxe"));
         spec.services.load_balancer_control_plane.push(LoadBalancerControlPlane { common: api, node_port: 30_000 });
@@ -92,10 +94,7 @@ mod tests {
         let objects = BTreeMap::from([
             ((Kind::Secret, "loadbalancer-controlplane-blue".to_owned()), secret(control_plane)),
             ((Kind::Secret, "loadbalancer-worker-blue".to_owned()), secret(worker)),
-            (
-                (Kind::Deployment, "jumphost-blue".to_owned()),
-                Owned { live: Some(Arc::new(pod)), ..Owned::default() },
-            ),
+            ((Kind::Deployment, "jumphost-blue".to_owned()), Owned { live: Some(Arc::new(pod)), ..Owned::default() }),
         ]);
         inherited("blue", &spec, &objects)
     }
@@ -105,7 +104,7 @@ mod tests {
         let found = of(
             "backend api\n  server n1 192.0.2.1:6443 check\n  server n2 [2001:db8::2]:6443\n  # server n3 192.0.2.3:1\n",
             "backend a\n  server n4 192.0.2.4:30001\nbackend b\n  server n4 192.0.2.4:30002\n",
-            json!([{ "ip": "172.16.0.1", "hostnames": ["n1"] }, { "ip": "no address", "hostnames": ["n2"] }]),
+            &json!([{ "ip": "172.16.0.1", "hostnames": ["n1"] }, { "ip": "no address", "hostnames": ["n2"] }]),
         );
         let text: Vec<String> = found
             .iter()
@@ -116,7 +115,7 @@ mod tests {
 
     #[test]
     fn of_two_that_do_not_agree_neither_counts() {
-        let found = of("server n1 192.0.2.1:6443\n", "server n1 192.0.2.9:30001\n", Value::Null);
+        let found = of("server n1 192.0.2.1:6443\n", "server n1 192.0.2.9:30001\n", &Value::Null);
         assert!(found.is_empty(), "{found:?}");
     }
 }

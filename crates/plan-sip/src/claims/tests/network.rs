@@ -50,7 +50,10 @@ fn a_labelled_host_that_tells_no_address_has_the_one_its_services_know() {
     let seen = Seen { inherited: [("n1".to_owned(), inherited.clone())].into(), ..Seen::default() };
     let want = site.cluster(&tenant("edge")).expect("a known cluster").clone();
     let plan = claims::plan(&want, &mut site, &seen);
-    assert_eq!(plan.record.iter().map(|entry| entry.addresses.clone()).collect::<Vec<_>>(), [Addresses::new(), inherited]);
+    assert_eq!(
+        plan.record.iter().map(|entry| entry.addresses.clone()).collect::<Vec<_>>(),
+        [Addresses::new(), inherited]
+    );
     assert!(plan.record_moves, "it is on record before anything is rendered from it");
     let before = Want { record: plan.record.clone(), ..(*want).clone() };
     let plan = claims::plan(&before, &mut site, &Seen::default());
