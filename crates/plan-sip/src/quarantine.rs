@@ -70,8 +70,13 @@ pub fn turn(host: &Host, site: &Site, now: Timestamp) -> Turn {
         };
     }
     let Some(at) = released.at.filter(|at| *at <= now) else { return begin() };
-    let end = at.saturating_add(jiff::SignedDuration::from_secs(site.settings.quarantine)).unwrap_or(Timestamp::MAX);
+    let end = end(at, site.settings.quarantine).unwrap_or(Timestamp::MAX);
     if now >= end { Turn::End } else { Turn::Until(end) }
+}
+
+/// When a quarantine of so many seconds that began at `at` is over; `None`: never, as far as calendars go.
+pub fn end(at: Timestamp, seconds: i64) -> Option<Timestamp> {
+    at.checked_add(jiff::SignedDuration::from_secs(seconds)).ok()
 }
 
 /// The release, at `now`, of a host whose SIPCluster is gone; `None`: somebody uses it, or no SIPCluster has it.

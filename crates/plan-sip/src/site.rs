@@ -12,6 +12,7 @@ use crate::{
     host::{Claim, Host, Tenancy},
     network::Addresses,
     placement::{self, Fleet, Namespaces, Standing, Unfit},
+    quarantine,
     want::Want,
 };
 
@@ -61,6 +62,8 @@ pub struct Site {
     hosts: BTreeMap<Key, Arc<Host>>,
     clusters: BTreeMap<Key, Arc<Want>>,
     secrets: BTreeMap<Key, SecretFacts>,
+    /// Namespaces whose Secrets may not be read: what would change that, for people.
+    ungranted: BTreeMap<String, String>,
     /// Hosts that name a Secret.
     users: BTreeMap<Key, BTreeSet<Key>>,
     /// Clusters whose record holds a host.
@@ -251,6 +254,20 @@ impl Site {
         self.place_all(&users)
     }
 
+    /// Secrets of a namespace may not be read, and what would change that; `None`: they may.
+    pub fn put_namespace(&mut self, namespace: &str, ungranted: Option<&str>) -> Moved {
+        let before = match ungranted {
+            Some(remedy) => self.ungranted.insert(namespace.to_owned(), remedy.to_owned()),
+            None => self.ungranted.remove(namespace),
+        };
+        if before.as_deref() == ungranted {
+            return Moved::default();
+        }
+        let named = self.users.iter().filter(|(secret, _)| secret.namespace == namespace);
+        let hosts = named.flat_map(|(_, hosts)| hosts.iter().cloned()).collect();
+        self.place_all(&hosts)
+    }
+
     /// The addresses of a host: from its network data, else those kept when it was claimed.
     pub fn addresses(&self, host: &Host) -> Result<Addresses, String> {
         if !self.settings.secrets_known {
@@ -264,7 +281,7 @@ impl Site {
             Some(Some(Ok(found))) => Ok(found.clone()),
             Some(Some(Err(why))) => Err(format!("Secret {secret}: key networkData {why}")),
             Some(None) => Err(format!("Secret {secret} has no key networkData")),
-            None => kept().ok_or_else(|| format!("Secret {secret} does not exist or may not be read")),
+            None => kept().ok_or_else(|| self.absent(secret)),
         }
     }
 
@@ -279,8 +296,29 @@ impl Site {
         match self.secrets.get(secret) {
             Some(facts) if facts.credentials => Ok(()),
             Some(_) => Err(format!("Secret {secret} lacks username or password")),
-            None => Err(format!("Secret {secret} does not exist or may not be read")),
+            None => Err(self.absent(secret)),
         }
+    }
+
+    /// Why nothing is known of a Secret.
+    fn absent(&self, secret: &Key) -> String {
+        if self.ungranted.contains_key(&secret.namespace) {
+            format!("Secrets of namespace {} may not be read", secret.namespace)
+        } else {
+            format!("Secret {secret} does not exist")
+        }
+    }
+
+    /// Namespaces whose Secrets may not be read, though hosts that this cluster may take name some there; and what would
+    /// change that.
+    pub fn ungranted_for(&self, cluster: &Key) -> BTreeMap<&str, &str> {
+        let allowed = self.namespaces(cluster);
+        let named = |namespace: &str| {
+            let mut users = self.users.iter().filter(|(secret, _)| secret.namespace == namespace);
+            users.any(|(_, hosts)| hosts.iter().any(|host| allowed.allow(&host.namespace)))
+        };
+        let all = self.ungranted.iter().map(|(namespace, remedy)| (namespace.as_str(), remedy.as_str()));
+        all.filter(|(namespace, _)| named(namespace)).collect()
     }
 
     /// Candidates that lack an address in one of these networks, with the first such network.
@@ -360,7 +398,11 @@ impl Site {
         };
         let quarantine = || {
             let released = host.released.as_ref()?;
-            Some(if released.forced && released.at.is_none() { Unfit::ForceReleased } else { Unfit::Quarantine })
+            if released.forced && released.at.is_none() {
+                return Some(Unfit::ForceReleased);
+            }
+            let end = released.at.and_then(|at| quarantine::end(at, self.settings.quarantine));
+            Some(Unfit::Quarantine(end.map(|end| format!("until {end}")).unwrap_or_default()))
         };
         let used = || match &host.consumer {
             Some(by) => Some(Unfit::Consumed { by: by.clone() }),

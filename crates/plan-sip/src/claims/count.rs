@@ -56,11 +56,21 @@ pub(super) fn surplus(want: &Want, site: &Site, draft: &mut Draft) {
                 format!("{host} ({role}) is used by {user}")
             })
             .collect();
-        let text = format!("{} surplus wait until nobody uses them: {}", users.len(), list(&users));
         if want.deleting {
             let reason = Reason::UnableToDecommission;
-            draft.blocked = Some(Blocked { reason, role: None, message: list(&users) });
+            let message = format!(
+                "{}. The deletion goes on once nobody uses {}: delete what does (for Cluster API, the Cluster); to let a \
+                 machine go while it runs, annotate its BareMetalHost with {}={}",
+                list(&users),
+                if users.len() == 1 { "it" } else { "them" },
+                api::keys::FORCE_RELEASE,
+                want.key
+            );
+            draft.blocked = Some(Blocked { reason, role: None, message });
         } else {
+            let (hosts, wait, them) =
+                if users.len() == 1 { ("host", "waits", "it") } else { ("hosts", "wait", "them") };
+            let text = format!("{} surplus {hosts} {wait} until nobody uses {them}: {}", users.len(), list(&users));
             draft.notes.push(Note::SurplusInUse(text));
         }
     }
@@ -94,7 +104,7 @@ fn breaking(want: &Want, site: &Site, draft: &mut Draft, role: &str) -> BTreeSet
     for violation in request.violations() {
         let names = violation.hosts.iter().map(ToString::to_string).collect::<Vec<_>>();
         draft.notes.push(Note::SpreadViolated(format!(
-            "role {role}: {} hosts share {}={}, at most {} may: {}",
+            "role {role}: {} hosts share {}={}, at most {} may: {}; nothing is moved",
             violation.hosts.len(),
             violation.key,
             violation.domain,
@@ -116,18 +126,18 @@ pub(super) fn shortage(want: &Want, site: &mut Site, draft: &mut Draft) {
     }
     if want.established || draft.used {
         let Partial { chosen, short, undecided } = placement::place_most(site.fleet_mut(), &request);
-        blocked(draft, &short, &undecided);
+        blocked(want, site, draft, &short, &undecided);
         take(want, site, draft, chosen);
         return;
     }
     match placement::place_all(site.fleet_mut(), &request) {
         Answer::Chosen(chosen) => take(want, site, draft, chosen),
         Answer::Short(short) => {
-            blocked(draft, &short, &[]);
+            blocked(want, site, draft, &short, &[]);
             give_back(site, draft);
         }
         Answer::Undecided(undecided) => {
-            blocked(draft, &[], &undecided);
+            blocked(want, site, draft, &[], &undecided);
             give_back(site, draft);
         }
     }
@@ -236,12 +246,18 @@ fn give_back(site: &Site, draft: &mut Draft) {
     }
 }
 
-fn blocked(draft: &mut Draft, short: &[Explanation], undecided: &[Undecided]) {
+fn blocked(want: &Want, site: &Site, draft: &mut Draft, short: &[Explanation], undecided: &[Undecided]) {
     if let Some(first) = short.first() {
         let message = short.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         draft.blocked = Some(Blocked { reason: Reason::Unschedulable, role: Some(first.role.clone()), message });
     } else if let Some(first) = undecided.first() {
         let message = undecided.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         draft.blocked = Some(Blocked { reason: Reason::Undecided, role: Some(first.role.clone()), message });
+    }
+    if let Some(blocked) = &mut draft.blocked {
+        for (namespace, remedy) in site.ungranted_for(&want.key) {
+            let more = format!(" Secrets of namespace {namespace} may not be read; to let them: {remedy}.");
+            blocked.message.push_str(&more);
+        }
     }
 }

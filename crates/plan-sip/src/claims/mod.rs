@@ -188,6 +188,8 @@ pub enum Note {
     SurplusInUse(String),
     /// Bad hosts that shall be replaced wait for hosts that may take their place.
     ReplacementMissing(String),
+    /// An administrator's annotation that is to release a host names another cluster, or none.
+    ForceReleaseIgnored(String),
 }
 
 impl Note {
@@ -199,7 +201,8 @@ impl Note {
             | Self::HostUnhealthy(_)
             | Self::DuplicateAddress(_)
             | Self::SurplusInUse(_)
-            | Self::ReplacementMissing(_) => false,
+            | Self::ReplacementMissing(_)
+            | Self::ForceReleaseIgnored(_) => false,
         }
     }
 
@@ -215,6 +218,7 @@ impl Note {
             Self::DuplicateAddress(t) => ("DuplicateAddress", t),
             Self::SurplusInUse(t) => ("SurplusInUse", t),
             Self::ReplacementMissing(t) => ("ReplacementMissing", t),
+            Self::ForceReleaseIgnored(t) => ("ForceReleaseIgnored", t),
         }
     }
 }

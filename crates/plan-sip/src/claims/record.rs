@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use api::sipcluster::{HostRecord, HostState, Released};
+use api::sipcluster::{HostRecord, HostState, Released, Replace};
 use base::Key;
 
 use super::{Confirm, Draft, Note, Seen, host_of};
@@ -70,8 +70,18 @@ pub(super) fn reconcile(want: &Want, site: &Site, seen: &Seen) -> Draft {
         if host.is_forced_from(&want.key) {
             entry.state = HostState::Releasing;
             draft.forced.insert(key);
-        } else if let Some(why) = host.bad() {
-            draft.notes.push(Note::HostUnhealthy(format!("{key}: {why}")));
+            continue;
+        }
+        if let Some(text) = &host.force_release {
+            draft.notes.push(Note::ForceReleaseIgnored(format!(
+                "{key}: annotation {} names {text:?}, and the host belongs to {}: only that name releases it",
+                api::keys::FORCE_RELEASE,
+                want.key
+            )));
+        }
+        if let Some(why) = host.bad() {
+            let fate = fate(want, host, entry.state).map(|fate| format!("; {fate}")).unwrap_or_default();
+            draft.notes.push(Note::HostUnhealthy(format!("{key}: {why}{fate}")));
         }
     }
     draft
@@ -87,6 +97,18 @@ fn address(entries: &mut [HostRecord], site: &Site, seen: &Seen) {
         let told = host.kept_addresses.clone().or_else(|| site.addresses(host).ok());
         let inherited = || seen.inherited.get(&entry.name).filter(|_| once(&entry.name)).cloned();
         entry.addresses = told.filter(|told| !told.is_empty()).or_else(inherited).unwrap_or_default();
+    }
+}
+
+/// What becomes of a bad host, and why; `None`: it leaves anyhow.
+fn fate(want: &Want, host: &Host, state: HostState) -> Option<&'static str> {
+    match want.replace {
+        _ if want.deleting || state == HostState::Releasing => None,
+        Replace::Never => {
+            Some("kept, since spec.replace is Never; WhenUnconsumed would replace it once nobody uses it")
+        }
+        Replace::WhenUnconsumed if host.in_use() => Some("kept until nobody uses it, then replaced"),
+        Replace::WhenUnconsumed => Some("kept until another host is free to take its place"),
     }
 }
 

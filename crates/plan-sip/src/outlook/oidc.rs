@@ -57,9 +57,9 @@ pub fn providers(
     objects: &BTreeMap<(Kind, String), Owned>,
     oidc: &[OidcStatus],
 ) -> Vec<Provider> {
-    let provider = |auth: &api::sipcluster::Auth| {
+    let provider = |(index, auth): (usize, &api::sipcluster::Auth)| {
         let instance = names::auth(&owner.name, auth.common.name.as_deref());
-        let entry = names::entry("auth", &auth.common);
+        let entry = names::entry("auth", index);
         let question = question(&instance, objects, oidc);
         let (lacks, question) = match question {
             Ok(question) => (None, Some(question)),
@@ -67,7 +67,7 @@ pub fn providers(
         };
         Provider { entry, lacks, question, answer: None }
     };
-    spec.services.auth.iter().map(provider).collect()
+    spec.services.auth.iter().enumerate().map(provider).collect()
 }
 
 fn question(

@@ -53,8 +53,8 @@ pub enum Unfit {
     Detached,
     /// Its node or itself is under maintenance.
     Maintenance,
-    /// Released a moment ago; not for anybody until the quarantine ends.
-    Quarantine,
+    /// Released a moment ago; not for anybody until the quarantine ends: `until <time>`, where that is known.
+    Quarantine(String),
     /// Force-released and not yet clean.
     ForceReleased,
     /// In a namespace that no cluster may take from. (What one cluster may not take, `Request::namespaces` says.)
@@ -81,7 +81,7 @@ impl Unfit {
             Self::Paused => (5, "paused"),
             Self::Detached => (6, "detached"),
             Self::Maintenance => (7, "in maintenance"),
-            Self::Quarantine => (8, "in quarantine"),
+            Self::Quarantine(_) => (8, "in quarantine"),
             Self::ForceReleased => (9, "force-released"),
             Self::NamespaceNotAllowed => (10, "in a namespace not allowed"),
             Self::NoNetworkData(_) => (11, "without usable network data"),
@@ -100,12 +100,12 @@ impl Unfit {
             | Self::NoCredentials(text)
             | Self::Unreadable(text) => text,
             Self::Consumed { by } | Self::ClaimedByUnknown(by) => by,
+            Self::Quarantine(until) => until,
             Self::Deleting
             | Self::Provisioned
             | Self::Paused
             | Self::Detached
             | Self::Maintenance
-            | Self::Quarantine
             | Self::ForceReleased
             | Self::NamespaceNotAllowed => "",
         }

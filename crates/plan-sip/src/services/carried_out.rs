@@ -21,7 +21,7 @@ pub(crate) fn after(mut seen: Seen, plan: &Plan) -> Seen {
             Step::Create(object) | Step::Update { object, .. } => {
                 let facts = match object.kind {
                     Kind::Secret => Facts::Secret { data: decoded(&object.body["data"]) },
-                    Kind::Deployment => Facts::Deployment { available: true, message: String::new() },
+                    Kind::Deployment => Facts::Deployment { available: true, rolling: false, message: String::new() },
                     Kind::Service => service(&object.body),
                     Kind::RoleBinding => {
                         let account = object.body["subjects"][0]["name"].as_str().unwrap_or_default().to_owned();

@@ -88,11 +88,19 @@ fn serves_another(want: &Want<'_>, owned: &Owned) -> bool {
     owned.owner_name.as_ref().is_some_and(|name| *name != want.owner.name)
 }
 
+/// The entry that an object of this name is for.
+fn entry(want: &Want<'_>, name: &str) -> String {
+    let entries = names::entries(&want.owner.name, want.spec);
+    let of = |instance: &str| name.strip_prefix(instance).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+    let longest = entries.into_iter().filter(|(instance, _)| of(instance)).max_by_key(|(instance, _)| instance.len());
+    longest.map_or_else(|| name.to_owned(), |(_, entry)| entry)
+}
+
 fn taken(want: &Want<'_>, (kind, name): &(Kind, String), owned: &Owned) -> Problem {
     let other = owned.owner_name.as_deref().unwrap_or_default();
     Problem {
         waiting: false,
-        entry: names::entries(&want.owner.name, want.spec).remove(name).unwrap_or_else(|| name.clone()),
+        entry: entry(want, name),
         message: format!(
             "{kind} {}/{name} belongs to SIPCluster {other}: give the entry of spec.services another name",
             want.owner.namespace

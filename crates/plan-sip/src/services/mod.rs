@@ -36,7 +36,7 @@ pub use self::{
     inherited::inherited,
     names::names_referred,
     object::{Kind, Object},
-    plan::{Plan, Problem, Step},
+    plan::{Plan, Problem, Rollout, Step},
     seen::{Credentials, CustomTemplate, Facts, Owned, Pod, Referred, Report, Seen, Unread},
     want::{Backend, Installation, Want},
 };
@@ -62,6 +62,7 @@ pub fn plan(want: &Want<'_>, seen: &Seen) -> Plan {
     let Part { objects, keep, steps: extra, endpoints: _, oidc, mut problems, warnings, unfinished, again_in } = all;
     let entries = names::entries(&want.owner.name, want.spec);
     let absent: Vec<Problem> = objects.iter().filter_map(|object| unavailable(object, seen, &entries)).collect();
+    let rollouts: Vec<Rollout> = objects.iter().filter_map(|object| rollout(object, seen, &entries)).collect();
     let Difference { mut steps, verified, problems: taken } = diff::difference(want, seen, objects, &keep);
     let incomplete = |step: &Step| match step {
         Step::Create(_) | Step::Delete { .. } | Step::MakeHostKeys { .. } => true,
@@ -73,7 +74,7 @@ pub fn plan(want: &Want<'_>, seen: &Seen) -> Plan {
     steps.sort_by_key(order);
     problems.extend(absent);
     problems.extend(taken);
-    Plan { steps, verified, endpoints, oidc, problems, warnings, confirmed, ready, again_in }
+    Plan { steps, verified, endpoints, oidc, problems, rollouts, warnings, confirmed, ready, again_in }
 }
 
 /// Everything goes. Nobody is left to wait for, and nothing to be reached.
@@ -104,21 +105,48 @@ fn unavailable(object: &Object, seen: &Seen, entries: &BTreeMap<String, String>)
     if object.kind != Kind::Deployment {
         return None;
     }
-    let why = match seen.objects.get(&(Kind::Deployment, object.name.clone())).map(|owned| &owned.facts) {
+    let (why, rolling) = match seen.objects.get(&(Kind::Deployment, object.name.clone())).map(|owned| &owned.facts) {
         Some(Facts::Deployment { available: true, .. }) => return None,
-        Some(Facts::Deployment { available: false, message }) => message.as_str(),
-        _ => "",
+        Some(Facts::Deployment { available: false, rolling, message }) => (message.as_str(), *rolling),
+        _ => ("", false),
     };
-    let pods = seen.pods.iter().filter(|pod| pod.instance == object.name && !pod.trouble.is_empty());
-    let troubles: BTreeSet<&str> = pods.map(|pod| pod.trouble.as_str()).collect();
-    let mut said: Vec<&str> = troubles.into_iter().collect();
+    let mut said = troubles(object, seen);
     said.extend(Some(why).filter(|why| !why.is_empty()));
+    if said.is_empty() && rolling {
+        said.push("its pods are being started");
+    }
     let mut message = format!("Deployment {} is not available yet", object.name);
     if !said.is_empty() {
         message = format!("{message}: {}", said.join("; "));
     }
     let entry = entries.get(&object.name).unwrap_or(&object.name).clone();
     Some(Problem { waiting: true, entry, message })
+}
+
+/// Says of a Deployment that a change of it is not in all of its pods yet.
+fn rollout(object: &Object, seen: &Seen, entries: &BTreeMap<String, String>) -> Option<Rollout> {
+    if object.kind != Kind::Deployment {
+        return None;
+    }
+    let owned = seen.objects.get(&(Kind::Deployment, object.name.clone()))?;
+    let Facts::Deployment { available, rolling: true, message: why } = &owned.facts else { return None };
+    let mut said = troubles(object, seen);
+    said.extend(Some(why.as_str()).filter(|why| !why.is_empty()));
+    let failing = !said.is_empty();
+    let meanwhile = if *available { "the pods of before serve meanwhile" } else { "nothing serves meanwhile" };
+    let mut message = format!("a change of Deployment {} is being rolled out; {meanwhile}", object.name);
+    if failing {
+        message = format!("{message}: {}", said.join("; "));
+    }
+    let entry = entries.get(&object.name).unwrap_or(&object.name).clone();
+    Some(Rollout { failing, problem: Problem { waiting: true, entry, message } })
+}
+
+/// Why pods of a Deployment do not run, each reason once.
+fn troubles<'a>(object: &Object, seen: &'a Seen) -> Vec<&'a str> {
+    let pods = seen.pods.iter().filter(|pod| pod.instance == object.name && !pod.trouble.is_empty());
+    let troubles: BTreeSet<&str> = pods.map(|pod| pod.trouble.as_str()).collect();
+    troubles.into_iter().collect()
 }
 
 #[cfg(test)]

@@ -53,12 +53,9 @@ fn instance(service: &str, sip: &str, entry: Option<&str>) -> String {
     }
 }
 
-/// How people find an entry: `loadBalancerWorker`, or `loadBalancerWorker[edge]` where it has a name.
-pub(crate) fn entry(list: &str, common: &Common) -> String {
-    match &common.name {
-        Some(name) => format!("{list}[{name}]"),
-        None => list.to_owned(),
-    }
+/// How people find an entry: `spec.services.loadBalancerWorker[0]`.
+pub(crate) fn entry(list: &str, index: usize) -> String {
+    format!("spec.services.{list}[{index}]")
 }
 
 /// How people find each entry, by the name of its instance.
@@ -69,17 +66,24 @@ pub(crate) fn entries(sip: &str, spec: &SIPClusterSpec) -> BTreeMap<String, Stri
         jump_host: jump,
         auth: login,
     } = &spec.services;
-    let name = |make: fn(&str, Option<&str>) -> String, list, common: &Common| {
-        (make(sip, common.name.as_deref()), entry(list, common))
+    let name = |make: fn(&str, Option<&str>) -> String, list, index, common: &Common| {
+        (make(sip, common.name.as_deref()), entry(list, index))
     };
     let balancers = control_plane
         .iter()
-        .map(|it| name(load_balancer_control_plane, "loadBalancerControlPlane", &it.common))
-        .chain(worker.iter().map(|it| name(load_balancer_worker, "loadBalancerWorker", &it.common)));
+        .enumerate()
+        .map(|(index, it)| name(load_balancer_control_plane, "loadBalancerControlPlane", index, &it.common))
+        .chain(
+            worker
+                .iter()
+                .enumerate()
+                .map(|(index, it)| name(load_balancer_worker, "loadBalancerWorker", index, &it.common)),
+        );
     let others = jump
         .iter()
-        .map(|it| name(jump_host, "jumpHost", &it.common))
-        .chain(login.iter().map(|it| name(auth, "auth", &it.common)));
+        .enumerate()
+        .map(|(index, it)| name(jump_host, "jumpHost", index, &it.common))
+        .chain(login.iter().enumerate().map(|(index, it)| name(auth, "auth", index, &it.common)));
     balancers.chain(others).collect()
 }
 

@@ -79,10 +79,48 @@ pub enum Step {
 pub struct Problem {
     /// Whether waiting may cure it: an image still being pulled, an address still to come.
     pub waiting: bool,
-    /// Which list of `spec.services` and which entry: `loadBalancerControlPlane`, `jumpHost[ops]`.
+    /// Which entry: `spec.services.jumpHost[0]`.
     pub entry: String,
-    /// For people.
+    /// For people. One about a field begins with the path of the field instead of relying on `entry`.
     pub message: String,
+}
+
+impl Problem {
+    /// Whether the message itself says where.
+    fn names_its_place(&self) -> bool {
+        self.message.starts_with("spec.")
+    }
+
+    /// Several in one text: entries of which the same is to be said are named together, in their order.
+    pub fn text_of<'a>(problems: impl IntoIterator<Item = &'a Self>) -> String {
+        let mut said: Vec<(&Self, Vec<&str>)> = Vec::new();
+        for problem in problems {
+            match said.iter_mut().find(|(first, _)| first.message == problem.message) {
+                Some((first, entries)) => {
+                    if !first.names_its_place() && !entries.contains(&problem.entry.as_str()) {
+                        entries.push(&problem.entry);
+                    }
+                }
+                None => said.push((problem, vec![&problem.entry])),
+            }
+        }
+        let text = |(problem, entries): (&Self, Vec<&str>)| match entries.as_slice() {
+            [first @ .., last] if !first.is_empty() => {
+                format!("{} and {last}: {}", first.join(", "), problem.message)
+            }
+            _ => problem.to_string(),
+        };
+        said.into_iter().map(text).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// A change that is not in all pods of a service yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rollout {
+    /// Whether something keeps the new pods from running.
+    pub failing: bool,
+    /// Where, and what.
+    pub problem: Problem,
 }
 
 /// What has to change, and what cannot be reached.
@@ -98,6 +136,8 @@ pub struct Plan {
     pub oidc: Vec<OidcStatus>,
     /// What is not as asked.
     pub problems: Vec<Problem>,
+    /// Changes that are still on their way into pods. Where those of before serve, the services are ready all the same.
+    pub rollouts: Vec<Rollout>,
     /// What is as asked, and may still surprise.
     pub warnings: Vec<Problem>,
     /// Leaving hosts whose departure every pod that counts has confirmed.
@@ -111,8 +151,18 @@ pub struct Plan {
 impl fmt::Display for Plan {
     /// One line for each step (`+` comes, `~` changes, `-` goes, `>` pods) and each problem (`!`) or warning (`?`).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { steps, verified: _, endpoints: _, oidc: _, problems, warnings, confirmed, ready: _, again_in: _ } =
-            self;
+        let Self {
+            steps,
+            verified: _,
+            endpoints: _,
+            oidc: _,
+            problems,
+            rollouts,
+            warnings,
+            confirmed,
+            ready: _,
+            again_in: _,
+        } = self;
         for step in steps {
             writeln!(f, "{step}")?;
         }
@@ -121,6 +171,9 @@ impl fmt::Display for Plan {
         }
         for problem in problems {
             writeln!(f, "! {problem}")?;
+        }
+        for rollout in rollouts {
+            writeln!(f, "? {}", rollout.problem)?;
         }
         for warning in warnings {
             writeln!(f, "? {warning}")?;
@@ -150,6 +203,6 @@ impl fmt::Display for Step {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { waiting: _, entry, message } = self;
-        write!(f, "{entry}: {message}")
+        if self.names_its_place() { f.write_str(message) } else { write!(f, "{entry}: {message}") }
     }
 }

@@ -45,9 +45,11 @@ pub enum Facts {
     },
     /// Availability of a Deployment.
     Deployment {
-        /// Whether condition Available holds for the present generation.
+        /// Whether its pods serve, those of an earlier generation included.
         available: bool,
-        /// What condition Progressing or ReplicaFailure says when it does not.
+        /// Whether pods of the present generation are still to take the place of earlier ones.
+        rolling: bool,
+        /// What keeps it from being available or rolled out, as conditions ReplicaFailure, Progressing or Available say.
         message: String,
     },
     /// Whom a RoleBinding gives its rights to.

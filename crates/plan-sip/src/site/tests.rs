@@ -32,10 +32,10 @@ fn keys(keys: &BTreeSet<Key>) -> Vec<&str> {
 #[case::labelled(host("n0").claimed("edge", WORKER), "claimed by tenant/edge as Worker")]
 #[case::labelled_for_nobody(host("n0").claimed("nobody", WORKER), "labelled for an unknown cluster (tenant/nobody)")]
 #[case::torn(host("n0").torn(), "labelled for an unknown cluster (some of the claim labels are missing)")]
-#[case::released(host("n0").released_from("edge", WORKER, Some(1), false), "in quarantine")]
-#[case::released_and_used(host("n0").used().released_from("edge", WORKER, Some(1), false), "in quarantine")]
+#[case::released(host("n0").released_from("edge", WORKER, Some(1), false), "in quarantine (until 1970-01-01T00:01:01Z)")]
+#[case::released_and_used(host("n0").used().released_from("edge", WORKER, Some(1), false), "in quarantine (until 1970-01-01T00:01:01Z)")]
 #[case::force_released_and_used(host("n0").used().released_from("edge", WORKER, None, true), "force-released")]
-#[case::force_released_and_clean(host("n0").released_from("edge", WORKER, Some(1), true), "in quarantine")]
+#[case::force_released_and_clean(host("n0").released_from("edge", WORKER, Some(1), true), "in quarantine (until 1970-01-01T00:01:01Z)")]
 fn how_a_host_stands(#[case] host: Host, #[case] standing: &str) {
     let site = world([host], [cluster("edge")]).site;
     assert_eq!(site.standing(&metal("n0")).map(ToString::to_string).as_deref(), Some(standing));
@@ -43,7 +43,7 @@ fn how_a_host_stands(#[case] host: Host, #[case] standing: &str) {
 
 #[rstest]
 #[case::no_secret_named(host("n0"), "without usable network data (spec.networkData names no Secret)")]
-#[case::secret_missing(host("n0").reads("b"), "without usable network data (Secret metal/b does not exist or may not be read)")]
+#[case::secret_missing(host("n0").reads("b"), "without usable network data (Secret metal/b does not exist)")]
 #[case::no_network_data(host("n0").reads("empty"), "without usable network data (Secret metal/empty has no key networkData)")]
 #[case::rubbish(host("n0").reads("bad"), "without usable network data (Secret metal/bad: key networkData is rubbish)")]
 #[case::kept_addresses_do_for_network_data(
@@ -209,4 +209,27 @@ proptest! {
             prop_assert_eq!(site.fleet.len(), anew.fleet.len());
         }
     }
+}
+
+#[test]
+fn secrets_that_may_not_be_read_are_told_apart_from_those_that_are_not_there_with_what_helps() {
+    let mut site = Site::new(Settings { host_namespaces: None, ..Settings::default() });
+    let want = cluster("edge").asks(WORKER, 1);
+    site.put_cluster(want.clone());
+    site.put_host(host("n0").reads("a"));
+    site.put_host(host("n1").reads("b"));
+    let says = |site: &Site| site.standing(&metal("n0")).map(ToString::to_string).unwrap_or_default();
+    assert_eq!(says(&site), "without usable network data (Secret metal/a does not exist)");
+    let moved = site.put_namespace("metal", Some("kubectl create rolebinding x"));
+    assert!(moved.freed.is_empty());
+    assert_eq!(says(&site), "without usable network data (Secrets of namespace metal may not be read)");
+    let plan = crate::claims::plan(&want, &mut site, &crate::claims::Seen::default());
+    let message = plan.blocked.expect("no host").message;
+    assert!(
+        message.ends_with("Secrets of namespace metal may not be read; to let them: kubectl create rolebinding x."),
+        "{message}"
+    );
+    site.put_namespace("metal", None);
+    site.put_secret(&metal("a"), Some(facts(&["oam"])));
+    assert_eq!(says(&site), "free");
 }

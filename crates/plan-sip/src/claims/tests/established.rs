@@ -75,7 +75,7 @@ fn surplus_in_use_stays_labelled_and_is_reported_while_idle_surplus_goes() {
         "- release metal/n1 (Worker)\n\
          - release metal/n3 (Worker) when nobody uses it\n\
          - release metal/n2 (Worker) when nobody uses it\n\
-         ? SurplusInUse: 2 surplus wait until nobody uses them: metal/n3 (Worker) is used by Metal3Machine tenant/m; \
+         ? SurplusInUse: 2 surplus hosts wait until nobody uses them: metal/n3 (Worker) is used by Metal3Machine tenant/m; \
          metal/n2 (Worker) is used by Metal3Machine tenant/m\n"
     );
     let counts = RoleStatus { name: WORKER.into(), desired: 1, claimed: 3, standby: 0, waiting: 2 };
@@ -115,7 +115,7 @@ fn hosts_that_break_a_rule_are_reported_and_stay() {
     assert_eq!(record(&plan), ["n0 Worker Claimed", "n1 Worker Claimed"]);
     assert_eq!(
         plan.to_string(),
-        "? SpreadViolated: role Worker: 2 hosts share rack=r0, at most 1 may: metal/n0; metal/n1\n"
+        "? SpreadViolated: role Worker: 2 hosts share rack=r0, at most 1 may: metal/n0; metal/n1; nothing is moved\n"
     );
     assert!(plan.whole);
 }
@@ -132,7 +132,9 @@ fn the_room_of_a_domain_is_what_owned_and_leaving_hosts_leave_of_it() {
 fn a_bad_host_is_reported_and_kept() {
     let plan = world([of("n0").in_error(), host("n1")], [whole(&["n0"], 1)]).settle("edge");
     assert_eq!(record(&plan), ["n0 Worker Claimed"]);
-    assert_eq!(plan.to_string(), "? HostUnhealthy: metal/n0: in error (no power)\n");
+    let said = "? HostUnhealthy: metal/n0: in error (no power); kept, since spec.replace is Never; WhenUnconsumed would \
+                replace it once nobody uses it\n";
+    assert_eq!(plan.to_string(), said);
 }
 
 #[test]
@@ -145,14 +147,14 @@ fn a_bad_host_is_replaced_where_the_spec_says_so_and_goes_when_another_has_come(
 }
 
 #[rstest]
-#[case::nobody_else(vec![of("n0").in_error()])]
-#[case::still_used(vec![of("n0").in_error().used(), host("n1")])]
-fn a_bad_host_that_cannot_be_replaced_stays_and_blocks_nothing(#[case] hosts: Vec<Host>) {
+#[case::nobody_else(vec![of("n0").in_error()], "kept until another host is free to take its place")]
+#[case::still_used(vec![of("n0").in_error().used(), host("n1")], "kept until nobody uses it, then replaced")]
+fn a_bad_host_that_cannot_be_replaced_stays_and_blocks_nothing(#[case] hosts: Vec<Host>, #[case] fate: &str) {
     let still_used = hosts[0].in_use();
     let plan = world(hosts, [whole(&["n0"], 1).replacing()]).settle("edge");
     assert_eq!(record(&plan), ["n0 Worker Claimed"]);
     assert_eq!(notes(&plan).contains(&"ReplacementMissing"), !still_used);
-    assert!(notes(&plan).contains(&"HostUnhealthy"));
+    assert!(plan.to_string().contains(&format!("? HostUnhealthy: metal/n0: in error (no power); {fate}\n")), "{plan}");
     assert_eq!(plan.seeks, !still_used, "a host that comes free is asked for");
     assert!(plan.blocked.is_none());
 }

@@ -55,7 +55,8 @@ fn a_consumer_that_saw_the_labels_before_they_were_taken_off_finds_a_quarantine(
     world.site.put_host(host("n1"));
     world.site.put_cluster(cluster("other").asks(WORKER, 2));
     world.settle("edge");
-    assert!(blocked(&world.plan("other")).contains("1 in quarantine"));
+    let message = blocked(&world.plan("other"));
+    assert!(message.contains("1 in quarantine") && message.contains("metal/n0: until 1970-01-01T00:"), "{message}");
 }
 
 #[test]
@@ -141,4 +142,16 @@ fn partly_labelled_hosts_of_nobody_are_nobodys_and_not_cleaned() {
         blocked(&plan).contains("1 labelled for an unknown cluster (metal/n0: some of the claim labels are missing)")
     );
     assert_eq!(world.site.host(&metal("n0")).expect("still there").claim, Claim::Torn);
+}
+
+#[test]
+fn an_annotation_that_would_force_a_host_out_of_another_cluster_is_told_of() {
+    let wrong = Host { force_release: Some("tenant/edgy".to_owned()), ..host("n0").claimed("edge", WORKER).used() };
+    let plan = one(wrong).settle("edge");
+    assert_eq!(record(&plan), ["n0 Worker Claimed"]);
+    assert_eq!(
+        plan.to_string(),
+        "? ForceReleaseIgnored: metal/n0: annotation sip.airshipit.org/force-release names \"tenant/edgy\", and the host \
+         belongs to tenant/edge: only that name releases it\n"
+    );
 }

@@ -57,7 +57,7 @@ pub(crate) fn desired(want: &Want<'_>, seen: &Seen) -> Part {
             want,
             seen,
             spec,
-            entry: names::entry("auth", &spec.common),
+            entry: names::entry("auth", index),
             field: format!("spec.services.auth[{index}]"),
             first: index == 0,
             instance: Instance {
@@ -76,7 +76,7 @@ struct Provider<'a> {
     want: &'a Want<'a>,
     seen: &'a Seen,
     spec: &'a Auth,
-    /// How people find the entry: `auth[staff]`.
+    /// How people find the entry.
     entry: String,
     /// Where its fields are: `spec.services.auth[0]`.
     field: String,
@@ -364,7 +364,10 @@ impl Provider<'_> {
         let images = [&self.spec.common.image, &self.want.installation.dex_image];
         let image = images.into_iter().find(|image| !image.is_empty());
         if image.is_none() {
-            let message = format!("{}.image is empty, and the installation has no default for Dex", self.field);
+            let message = format!(
+                "{}.image is empty, and the installation names no default (SLIPWAY_DEX_IMAGE of the manager)",
+                self.field
+            );
             part.problems.push(self.problem(message));
         }
         image.map(String::as_str)

@@ -351,7 +351,7 @@ fn an_image_that_nobody_names_or_two_replicas_are_problems() {
         messages(&settled),
         [
             "spec.services.auth[0].replicas: a Dex that keeps its keys on a volume is one pod",
-            "spec.services.auth[0].image is empty, and the installation has no default for Dex",
+            "spec.services.auth[0].image is empty, and the installation names no default (SLIPWAY_DEX_IMAGE of the manager)",
         ]
     );
     assert!(made(&settled, Kind::Deployment, "auth-a").is_none());

@@ -66,7 +66,7 @@ struct Desk<'a> {
     want: &'a Want<'a>,
     seen: &'a Seen,
     spec: &'a JumpHost,
-    /// How people find the entry: `jumpHost[ops]`.
+    /// How people find the entry.
     entry: String,
     /// Where its fields are: `spec.services.jumpHost[0]`.
     field: String,
@@ -79,7 +79,7 @@ impl<'a> Desk<'a> {
             want,
             seen,
             spec,
-            entry: names::entry("jumpHost", &spec.common),
+            entry: names::entry("jumpHost", index),
             field: format!("spec.services.jumpHost[{index}]"),
             instance: Instance {
                 name: names::jump_host(&want.owner.name, spec.common.name.as_deref()),
@@ -207,7 +207,9 @@ impl<'a> Desk<'a> {
             let hosts = hosts::of(&want.backends, spec);
             part.objects.push(deployment::of(want, instance, spec, image, &hosts));
         } else {
-            let message = format!("{field}.image is empty, and the installation has no default for jump hosts");
+            let message = format!(
+                "{field}.image is empty, and the installation names no default (SLIPWAY_JUMP_HOST_IMAGE of the manager)"
+            );
             part.problems.push(self.problem(false, message));
             part.keep.insert((Kind::Deployment, instance.name.clone()));
             part.unfinished = true;

@@ -182,7 +182,11 @@ fn a_bad_key_is_named_and_the_others_work() {
     spec.services.jump_host[0].ssh_authorized_keys.insert(0, "garbage".to_owned());
     let plan = plan(&want(&spec, &installation, vec![]), &with_keys());
     let message = "spec.services.jumpHost[0].sshAuthorizedKeys[0] has no key: expected '[options] type base64 [comment]'; the other keys are in use";
-    assert!(plan.problems.iter().any(|p| p.message == message && p.entry == "jumpHost"), "{:?}", plan.problems);
+    assert!(
+        plan.problems.iter().any(|p| p.message == message && p.entry == "spec.services.jumpHost[0]"),
+        "{:?}",
+        plan.problems
+    );
     assert_eq!(
         made(&plan, Kind::ConfigMap, "jumphost-default").unwrap()["data"]["authorized-keys"],
         format!("{KEY}\n")

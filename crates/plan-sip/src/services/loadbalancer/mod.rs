@@ -71,18 +71,18 @@ pub(crate) fn desired(want: &Want<'_>, seen: &Seen) -> (Part, Part, BTreeSet<Key
     let sip = &want.owner.name;
     let services = &want.spec.services;
     let published = seen.published.as_ref();
-    let control_plane = services.load_balancer_control_plane.iter().map(|entry| {
+    let control_plane = services.load_balancer_control_plane.iter().enumerate().map(|(index, entry)| {
         let LoadBalancerControlPlane { common, node_port } = entry;
         Entry {
             role: &CONTROL_PLANE_ROLE,
-            label: names::entry("loadBalancerControlPlane", common),
+            label: names::entry("loadBalancerControlPlane", index),
             name: names::load_balancer_control_plane(sip, common.name.as_deref()),
             common,
             ports: Ok(vec![Port { name: "http".into(), port: API_PORT, target: None, node_port: *node_port }]),
             published: published.map_or(&[], |published| &published.control_plane),
         }
     });
-    let worker = services.load_balancer_worker.iter().map(|entry| {
+    let worker = services.load_balancer_worker.iter().enumerate().map(|(index, entry)| {
         let LoadBalancerWorker { common, node_port_range: range, node_port: _ } = entry;
         let ports = PortRange::new(range.start.into(), range.end.into()).map(|range| {
             let port = |port: u16| {
@@ -93,7 +93,7 @@ pub(crate) fn desired(want: &Want<'_>, seen: &Seen) -> (Part, Part, BTreeSet<Key
         });
         Entry {
             role: &WORKER_ROLE,
-            label: names::entry("loadBalancerWorker", common),
+            label: names::entry("loadBalancerWorker", index),
             name: names::load_balancer_worker(sip, common.name.as_deref()),
             common,
             ports: ports.map_err(|error| format!("nodePortRange: {error}")),
@@ -230,11 +230,14 @@ impl Entry<'_> {
     /// HAProxy's image, once both images are known.
     fn images<'a>(&'a self, want: &'a Want<'_>) -> Result<&'a str, String> {
         if want.installation.slipway_image.is_empty() {
-            return Err("the installation names no image of the sidecar".to_owned());
+            return Err("the installation names no image of the sidecar (SLIPWAY_IMAGE of the manager)".to_owned());
         }
         [self.common.image.as_str(), &want.installation.haproxy_image]
             .into_iter()
             .find(|image| !image.is_empty())
-            .ok_or_else(|| "image is empty, and the installation names no default".to_owned())
+            .ok_or_else(|| {
+                "image is empty, and the installation names no default (SLIPWAY_HAPROXY_IMAGE of the manager)"
+                    .to_owned()
+            })
     }
 }

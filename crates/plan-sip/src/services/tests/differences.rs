@@ -3,7 +3,7 @@
 use rstest::rstest;
 
 use super::*;
-use crate::services::holds;
+use crate::services::{Problem, holds};
 
 fn lines(plan: &Plan) -> Vec<String> {
     plan.steps.iter().map(ToString::to_string).collect()
@@ -124,7 +124,7 @@ fn the_objects_of_another_sipcluster_are_not_touched() {
     assert!(!plan.ready);
     assert_eq!(
         plan.problems[0].to_string(),
-        "loadBalancerControlPlane: Service tenant/loadbalancer-controlplane-blue belongs to SIPCluster controlplane: \
+        "spec.services.loadBalancerControlPlane[0]: Service tenant/loadbalancer-controlplane-blue belongs to SIPCluster controlplane: \
          give the entry of spec.services another name"
     );
     let nothing = Tenant { gone: true, ..tenant }.plan(&seen);
@@ -190,7 +190,7 @@ fn without_an_image_nothing_that_is_there_is_lost() {
     assert!(!plan.ready);
     assert_eq!(
         plan.problems[0].to_string(),
-        "loadBalancerControlPlane: image is empty, and the installation names no default"
+        "spec.services.loadBalancerControlPlane[0]: image is empty, and the installation names no default (SLIPWAY_HAPROXY_IMAGE of the manager)"
     );
 }
 
@@ -201,7 +201,10 @@ fn a_reversed_range_is_named_and_changes_nothing() {
     tenant.spec.services.load_balancer_worker[0].node_port_range = NodePortRange { start: 9, end: 8 };
     let plan = tenant.plan(&seen);
     assert_eq!(lines(&plan), [""; 0]);
-    assert_eq!(plan.problems[0].to_string(), "loadBalancerWorker: nodePortRange: start 9 is above end 8");
+    assert_eq!(
+        plan.problems[0].to_string(),
+        "spec.services.loadBalancerWorker[0]: nodePortRange: start 9 is above end 8"
+    );
 }
 
 #[test]
@@ -210,13 +213,13 @@ fn a_deployment_that_does_not_come_up_says_why() {
     let mut seen = tenant.settled();
     let key = (Kind::Deployment, CONTROL_PLANE_INSTANCE.to_owned());
     seen.objects.get_mut(&key).expect("it is there").facts =
-        Facts::Deployment { available: false, message: "no minimum availability".to_owned() };
+        Facts::Deployment { available: false, rolling: false, message: "no minimum availability".to_owned() };
     seen.pods = vec![Pod { trouble: "image haproxy:3.2 not found".to_owned(), ready: false, ..pod("a") }];
     let plan = tenant.plan(&seen);
     assert!(!plan.ready);
     assert_eq!(
         plan.problems[0].to_string(),
-        "loadBalancerControlPlane: Deployment loadbalancer-controlplane-blue is not available yet: \
+        "spec.services.loadBalancerControlPlane[0]: Deployment loadbalancer-controlplane-blue is not available yet: \
          image haproxy:3.2 not found; no minimum availability"
     );
 }
@@ -245,8 +248,8 @@ fn hosts_that_cannot_serve_are_named() {
     assert_eq!(
         warnings,
         [
-            "loadBalancerControlPlane: host metal/node01 is left out: its address \"10.0.0.300\" on network oam is no IP address",
-            "loadBalancerControlPlane: host metal/node02 is left out: it has no address on network oam",
+            "spec.services.loadBalancerControlPlane[0]: host metal/node01 is left out: its address \"10.0.0.300\" on network oam is no IP address",
+            "spec.services.loadBalancerControlPlane[0]: host metal/node02 is left out: it has no address on network oam",
         ]
     );
 }
@@ -265,4 +268,51 @@ fn hosts_that_cannot_serve_are_named() {
 #[case::another_kind(json!({"a": "1"}), json!({"a": 1}), false)]
 fn what_holds(#[case] desired: Value, #[case] live: Value, #[case] expected: bool) {
     assert_eq!(holds(&desired, &live), expected);
+}
+
+fn facts(available: bool, rolling: bool) -> Facts {
+    Facts::Deployment { available, rolling, message: String::new() }
+}
+
+#[test]
+fn a_change_that_is_on_its_way_into_pods_leaves_the_services_ready_and_is_told() {
+    let tenant = Tenant::with_hosts();
+    let mut seen = tenant.settled();
+    let key = (Kind::Deployment, CONTROL_PLANE_INSTANCE.to_owned());
+    seen.objects.get_mut(&key).expect("it is there").facts = facts(true, true);
+    let plan = tenant.plan(&seen);
+    assert!(plan.ready && plan.problems.is_empty(), "{plan}");
+    let said: Vec<(bool, String)> = plan.rollouts.iter().map(|r| (r.failing, r.problem.to_string())).collect();
+    let text = "spec.services.loadBalancerControlPlane[0]: a change of Deployment loadbalancer-controlplane-blue is being \
+                rolled out; the pods of before serve meanwhile";
+    assert_eq!(said, [(false, text.to_owned())]);
+
+    seen.pods = vec![Pod { trouble: "image haproxy:9 not found".to_owned(), ready: false, ..pod("a") }];
+    let plan = tenant.plan(&seen);
+    assert!(plan.ready && plan.rollouts[0].failing);
+    assert_eq!(plan.rollouts[0].problem.to_string(), format!("{text}: image haproxy:9 not found"));
+
+    seen.pods.clear();
+    seen.objects.get_mut(&key).expect("it is there").facts = facts(false, true);
+    let plan = tenant.plan(&seen);
+    assert!(
+        !plan.ready && plan.problems[0].message.ends_with("is not available yet: its pods are being started"),
+        "{plan}"
+    );
+}
+
+#[test]
+fn the_same_text_about_several_entries_is_said_once() {
+    let problem = |entry: &str, message: &str| Problem { waiting: false, entry: entry.into(), message: message.into() };
+    let all = [
+        problem("spec.services.loadBalancerControlPlane[0]", "published under a node"),
+        problem("spec.services.jumpHost[0]", "spec.services.jumpHost[0].nodeSSHPrivateKeys: Secret t/k is missing"),
+        problem("spec.services.loadBalancerWorker[0]", "published under a node"),
+        problem("spec.services.auth[1]", "published under a node"),
+    ];
+    assert_eq!(
+        Problem::text_of(&all),
+        "spec.services.loadBalancerControlPlane[0], spec.services.loadBalancerWorker[0] and spec.services.auth[1]: \
+         published under a node; spec.services.jumpHost[0].nodeSSHPrivateKeys: Secret t/k is missing"
+    );
 }

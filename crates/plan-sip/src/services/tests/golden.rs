@@ -71,8 +71,8 @@ fn a_plan_reads_like_this() {
 + PodDisruptionBudget loadbalancer-worker-blue
 + Deployment loadbalancer-controlplane-blue
 + Deployment loadbalancer-worker-blue
-! loadBalancerControlPlane: Deployment loadbalancer-controlplane-blue is not available yet
-! loadBalancerWorker: Deployment loadbalancer-worker-blue is not available yet
+! spec.services.loadBalancerControlPlane[0]: Deployment loadbalancer-controlplane-blue is not available yet
+! spec.services.loadBalancerWorker[0]: Deployment loadbalancer-worker-blue is not available yet
 "
     );
 }

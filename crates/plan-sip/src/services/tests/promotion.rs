@@ -53,8 +53,10 @@ fn while_it_is_tried_people_are_told_and_the_pods_are_asked_again() {
     let plan = tenant.plan(&seen);
     assert_eq!(
         messages(&plan),
-        ["loadBalancerControlPlane: ConfigMap tenant/loadbalancercontrolplane, key loadBalancerControlPlane.cfg, \
-          is being tried: no pod serves it yet"]
+        [
+            "spec.services.loadBalancerControlPlane[0]: ConfigMap tenant/loadbalancercontrolplane, key loadBalancerControlPlane.cfg, \
+          is being tried: no pod serves it yet"
+        ]
     );
     assert!(plan.problems[0].waiting);
     assert_eq!(plan.again_in, Some(2));
@@ -78,7 +80,7 @@ fn what_haproxy_refuses_stays_out_of_service() {
     assert_eq!(
         messages(&plan),
         [
-            "loadBalancerControlPlane: ConfigMap tenant/loadbalancercontrolplane, key loadBalancerControlPlane.cfg, renders \
+            "spec.services.loadBalancerControlPlane[0]: ConfigMap tenant/loadbalancercontrolplane, key loadBalancerControlPlane.cfg, renders \
           a configuration that HAProxy refuses; the one before stays in service: haproxy.cfg:1: unknown keyword"
         ]
     );
@@ -96,7 +98,7 @@ fn a_template_that_does_not_parse_is_named_with_its_line() {
     let [message] = &messages(&plan)[..] else { panic!("{plan}") };
     assert!(
         message.starts_with(
-            "loadBalancerControlPlane: ConfigMap tenant/loadbalancercontrolplane, key loadBalancerControlPlane.cfg, line 2 "
+            "spec.services.loadBalancerControlPlane[0]: ConfigMap tenant/loadbalancercontrolplane, key loadBalancerControlPlane.cfg, line 2 "
         ),
         "{message}"
     );
@@ -183,7 +185,7 @@ fn a_configuration_that_no_secret_holds_is_refused_with_figures() {
     let plan = tenant.plan(&seen);
     assert!(plan.steps.iter().all(|step| !matches!(step, Step::Update { object, .. } if object.kind == Kind::Secret)));
     let said = messages(&plan);
-    assert!(said[0].starts_with("loadBalancerWorker: "), "{said:?}");
+    assert!(said[0].starts_with("spec.services.loadBalancerWorker[0]: "), "{said:?}");
     assert!(!plan.ready);
 }
 
