@@ -113,7 +113,9 @@ fn leases(options: &Options) -> Vec<lease::Config> {
 fn settings(options: &Options) -> Settings {
     let listed: BTreeSet<String> =
         options.host_namespaces.iter().map(|n| n.trim().to_owned()).filter(|n| !n.is_empty()).collect();
-    Settings { host_namespaces: Some(listed), quarantine: options.quarantine_seconds, secrets_known: true }
+    // As in the CLI.
+    let host_namespaces = (!listed.contains("*")).then_some(listed);
+    Settings { host_namespaces, quarantine: options.quarantine_seconds, secrets_known: true }
 }
 
 fn installation(options: &Options) -> Installation {

@@ -32,7 +32,7 @@ pub struct Options {
     #[arg(long, env = "SLIPWAY_ORIGINAL_NAMESPACE")]
     pub original_namespace: Option<String>,
 
-    /// Namespaces whose hosts every SIPCluster may take, beside those of its own namespace.
+    /// Namespaces whose hosts every SIPCluster may take, beside those of its own namespace; `*` for all.
     #[arg(long, env = "SLIPWAY_HOST_NAMESPACES", value_delimiter = ',', default_value = "vino-system")]
     pub host_namespaces: Vec<String>,
 

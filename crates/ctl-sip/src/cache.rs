@@ -128,7 +128,8 @@ fn service_facts(live: &Value) -> Facts {
     }
 }
 
-/// What several pods serve is available as long as one of them is: condition Available falls with the first of two.
+/// What several pods serve is available as long as one of them is: condition Available falls with the first of two. Pods of
+/// an earlier generation serve as well, so a change that is on its way takes nothing off.
 fn deployment_facts(live: &Value, any_pod: bool) -> Facts {
     let number = |pointer: &str| live.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
     let conditions = live.pointer("/status/conditions").and_then(Value::as_array);
@@ -139,11 +140,17 @@ fn deployment_facts(live: &Value, any_pod: bool) -> Facts {
     };
     let current = number("/status/observedGeneration") >= number("/metadata/generation");
     let holds = condition("Available").is_some_and(|(holds, _)| holds);
-    let available = current && (holds || any_pod && number("/status/availableReplicas") > 0);
+    let available = holds || any_pod && number("/status/availableReplicas") > 0;
+    let wanted = live.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(1);
+    let updated = number("/status/updatedReplicas");
+    // As `kubectl rollout status` has it; pods that die later are no rollout.
+    let rolling = !current || updated < wanted || number("/status/replicas") > updated;
     let failure = condition("ReplicaFailure").filter(|(holds, _)| *holds);
     let stuck = condition("Progressing").filter(|(holds, _)| !*holds);
-    let message = failure.or(stuck).or_else(|| condition("Available")).map(|(_, text)| text).unwrap_or_default();
-    Facts::Deployment { available, message }
+    let absent = condition("Available").filter(|(holds, _)| !*holds);
+    // What is said of an earlier generation is not about what is wanted now.
+    let why = current.then(|| failure.or(stuck).or(absent)).flatten();
+    Facts::Deployment { available, rolling, message: why.map(|(_, text)| text).unwrap_or_default() }
 }
 
 impl Cache {
@@ -316,4 +323,45 @@ fn cached_pod(pod: &ApiPod) -> CachedPod {
 /// Data of a Secret that the spec of a cluster names.
 pub fn secret_data(secret: Secret) -> BTreeMap<String, Arc<[u8]>> {
     secret.data.into_iter().flatten().map(|(key, ByteString(bytes))| (key, Arc::from(bytes))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use serde_json::json;
+
+    fn deployment(observed: i64, status: Value) -> Value {
+        let mut status = status;
+        status["observedGeneration"] = json!(observed);
+        json!({"metadata": {"generation": 2}, "spec": {"replicas": 2}, "status": status})
+    }
+
+    fn available(holds: &str) -> Value {
+        json!({"type": "Available", "status": holds, "message": "Deployment says so."})
+    }
+
+    #[rstest]
+    #[case::new(0, json!({}), (false, true, ""))]
+    #[case::whole(2, json!({"replicas": 2, "updatedReplicas": 2, "conditions": [available("True")]}), (true, false, ""))]
+    #[case::changed_a_moment_ago(1, json!({"replicas": 2, "updatedReplicas": 2, "conditions": [available("True")]}), (true, true, ""))]
+    #[case::old_pods_still_there(2, json!({"replicas": 3, "updatedReplicas": 1, "conditions": [available("True")]}), (true, true, ""))]
+    #[case::a_pod_died(2, json!({"replicas": 2, "updatedReplicas": 2, "conditions": [available("False")]}), (false, false, "Deployment says so."))]
+    #[case::stuck(
+        2,
+        json!({"replicas": 3, "updatedReplicas": 1, "conditions": [
+            available("True"), {"type": "Progressing", "status": "False", "message": "deadline exceeded"}]}),
+        (true, true, "deadline exceeded")
+    )]
+    fn what_a_deployment_says_of_itself(
+        #[case] observed: i64,
+        #[case] status: Value,
+        #[case] said: (bool, bool, &str),
+    ) {
+        let Facts::Deployment { available, rolling, message } = deployment_facts(&deployment(observed, status), false)
+        else {
+            panic!("it is a Deployment")
+        };
+        assert_eq!((available, rolling, message.as_str()), said);
+    }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 pub use io_kube::Retry;
+use plan_sip::services::Kind;
 
 /// A step that failed. `Display` names the object and what was to be done with it.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -29,6 +30,19 @@ pub enum Error {
         /// What the API server said.
         why: String,
     },
+    /// Where an object of ours is to be, there is somebody's.
+    #[error(
+        "{kind} {namespace}/{name} is there, and was not made here: delete it, or give the entry of spec.services \
+         another name"
+    )]
+    Foreign {
+        /// Its kind.
+        kind: Kind,
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
     /// Keys or certificates could not be made.
     #[error("Secret {name}: {why}")]
     Keys {
@@ -46,6 +60,7 @@ impl Error {
             Self::Api(error) => error.reason(),
             Self::Stale { .. } => "Conflict",
             Self::Namespace { .. } => "NamespaceNotGranted",
+            Self::Foreign { .. } => "AlreadyExists",
             Self::Keys { .. } => "KeysNotMade",
         }
     }
@@ -57,6 +72,8 @@ impl Error {
             Self::Stale { .. } => Retry::Now,
             // The watch on its Secrets tells when it is granted.
             Self::Namespace { .. } => Retry::OnChange,
+            // It is not watched.
+            Self::Foreign { .. } => Retry::After(Duration::from_secs(30)),
             Self::Keys { .. } => Retry::After(Duration::from_secs(15)),
         }
     }
@@ -66,7 +83,7 @@ impl Error {
         match self {
             Self::Api(error) => error.is_stale(),
             Self::Stale { .. } => true,
-            Self::Namespace { .. } | Self::Keys { .. } => false,
+            Self::Namespace { .. } | Self::Foreign { .. } | Self::Keys { .. } => false,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Takes in what watches and turns say, and marks who is concerned.
 
+mod secrets;
+
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,
@@ -13,16 +15,13 @@ use api::{
 use api_foreign::BareMetalHost;
 use base::Key;
 use io_kube::{Change, Retry};
-use k8s_openapi::{
-    ByteString,
-    api::core::v1::{ConfigMap, Node, Secret},
-};
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use kube::{ResourceExt, core::DynamicObject};
 use plan_sip::{
     claims::Plan,
     host::{Claim, Host},
     services::{Kind, names_referred},
-    site::{Moved, SecretFacts},
+    site::Moved,
     want::Want,
 };
 
@@ -220,6 +219,9 @@ impl Engine {
         if self.is_past(&key, &host.resource_version) && self.site.host(&key).is_some_and(|h| h.uid == host.uid) {
             return;
         }
+        if self.cx.settings.host_namespaces.is_none() {
+            self.watch_namespace(&key.namespace);
+        }
         let released = host.released.is_some();
         let known = self.site.host(&key);
         let same = known
@@ -319,63 +321,6 @@ impl Engine {
             if self.cache.remove(&owner, kind, &key.name, uid) {
                 self.due([&owner]);
             }
-        }
-    }
-
-    fn secret_changed(&mut self, namespace: &str, change: Change<Secret>) {
-        match change {
-            Change::Applied(secret) => {
-                let key = Key::new(namespace, secret.name_any());
-                let referring: Vec<Key> = self.referring.get(&key).into_iter().flatten().cloned().collect();
-                self.due(&referring);
-                if let Some(owner) = cache::owner(&secret) {
-                    self.own_secret(&owner, &secret);
-                    return;
-                }
-                let empty = std::collections::BTreeMap::new();
-                let data = secret.data.as_ref().unwrap_or(&empty);
-                let exposing = self.exposing(&key);
-                self.due(&exposing);
-                let facts = SecretFacts::read(|key| data.get(key).map(|ByteString(bytes)| bytes.as_slice()));
-                let moved = self.site.put_secret(&key, Some(facts));
-                self.moved(moved);
-            }
-            Change::Deleted { key, uid } | Change::Unreadable { key, uid, .. } => {
-                let key = Key::new(namespace, key.name);
-                let referring: Vec<Key> = self.referring.get(&key).into_iter().flatten().cloned().collect();
-                self.due(&referring);
-                self.object_gone(Kind::Secret, &key, &uid);
-                let moved = self.site.put_secret(&key, None);
-                self.moved(moved);
-            }
-            Change::Listed(_) => {
-                self.beginning.listed(&Listing::Secrets(namespace.to_owned()));
-                let here: Vec<Key> = self.sips.keys().filter(|k| k.namespace == namespace).cloned().collect();
-                self.due(&here);
-            }
-            Change::Forbidden(why) => self.refused(&Listing::Secrets(namespace.to_owned()), &why),
-            Change::Interrupted(why) => {
-                tracing::warn!(namespace, why, "the watch of Secrets is interrupted");
-                self.beginning.interrupted(&Listing::Secrets(namespace.to_owned()), &why);
-            }
-            Change::Absent => {}
-        }
-    }
-
-    /// Clusters whose jump hosts have the BMC credentials in this Secret.
-    fn exposing(&self, secret: &Key) -> Vec<Key> {
-        let exposes = |key: &&Key| {
-            let jump_hosts = self.sips.get(*key).into_iter().flat_map(|sip| &sip.spec.services.jump_host);
-            jump_hosts.filter_map(|entry| entry.bmc).any(|bmc| bmc.expose == Some(true))
-        };
-        self.site.users_of(secret).flat_map(|host| self.site.holders(host)).filter(exposes).cloned().collect()
-    }
-
-    fn own_secret(&mut self, owner: &Key, secret: &Secret) {
-        let value = serde_json::to_value(secret).unwrap_or_default();
-        let Ok(object) = serde_json::from_value::<DynamicObject>(value) else { return };
-        if self.cache.put(owner, Kind::Secret, &secret.name_any(), cache::owned(Kind::Secret, &object)) {
-            self.due([owner]);
         }
     }
 

@@ -12,7 +12,7 @@ use plan_sip::{
     services::{self, CustomTemplate, names},
 };
 
-use super::{Done, Engine, TURNS};
+use super::{Done, Engine, PATIENCE, TURNS};
 use crate::sipcluster::{self, Job};
 
 impl Engine {
@@ -99,6 +99,7 @@ impl Engine {
             pods: self.cache.pods(key),
             templates: self.templates(&key.namespace),
             node_ips: self.cache.node_ips(),
+            patient: self.schedule.failures(key) < PATIENCE,
             no_rights: self.beginning.unreadable(&key.namespace).map(str::to_owned),
             plan,
             want,

@@ -34,6 +34,8 @@ use schedule::Schedule;
 
 /// Turns over clusters that are under way at once.
 const TURNS: usize = 16;
+/// Turns in a row that may fail because their view was of the past before people are told.
+const PATIENCE: u32 = 3;
 /// Events taken in before work is handed out again.
 const BATCH: usize = 4096;
 
@@ -189,7 +191,7 @@ impl Engine {
                 Some(plan_sip::placement::Standing::Candidate) => "free",
                 Some(plan_sip::placement::Standing::Taken { .. }) => "claimed",
                 Some(plan_sip::placement::Standing::Dropped(
-                    plan_sip::placement::Unfit::Quarantine | plan_sip::placement::Unfit::ForceReleased,
+                    plan_sip::placement::Unfit::Quarantine(_) | plan_sip::placement::Unfit::ForceReleased,
                 )) => "quarantined",
                 Some(plan_sip::placement::Standing::Dropped(_)) | None => "unfit",
             };
@@ -205,6 +207,12 @@ impl Engine {
             }
         }
         self.cx.metrics.clusters(self.sips.len(), &blocked);
+        let mut ready: BTreeMap<crate::metrics::Readiness, i64> = BTreeMap::new();
+        for sip in self.sips.values() {
+            let readiness = sip.status.as_ref().map_or(("Unknown", "NotObserved"), crate::metrics::readiness);
+            *ready.entry(readiness).or_default() += 1;
+        }
+        self.cx.metrics.readiness(&ready);
     }
 }
 

@@ -136,6 +136,11 @@ impl Schedule {
         self.again(key, pause);
     }
 
+    /// How many turns over a cluster have failed in a row.
+    pub(super) fn failures(&self, key: &Key) -> u32 {
+        self.failures.get(key).copied().unwrap_or(0)
+    }
+
     /// A turn went well.
     pub(super) fn went_well(&mut self, key: &Key) {
         self.failures.remove(key);

@@ -6,14 +6,14 @@ use api::{SIPCluster, keys};
 use api_foreign::BareMetalHost;
 use base::Key;
 use futures::{StreamExt, stream};
-use io_kube::{Version, read};
+use io_kube::{Cause, Version, read};
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::ApiResource;
 use plan_sip::{
     claims::{Confirm, Depart, Label, Plan},
     host::Host,
     quarantine,
-    services::{self, Kind, Object, Step},
+    services::{self, Kind, Object, Step, names},
     want::Want,
 };
 use serde_json::{Value, json};
@@ -84,9 +84,24 @@ pub(super) async fn services(job: &Job, plan: &services::Plan, cx: &Context, out
     let mut failed = Ok(());
     for step in &plan.steps {
         tracing::debug!(cluster = %job.want.key, %step, "services");
-        failed = failed.and(service(step, &job.want, cx, out).await);
+        failed = failed.and(service(step, &job.want, cx, out).await.map_err(|error| whose(error, job, out)));
     }
     failed
+}
+
+/// Says of an object that was met where one was to be made whether it is somebody else's, which is then not touched. One
+/// of the original operator is taken over, and of what is ours people may have taken labels off: one sign is enough.
+fn whose(error: Error, job: &Job, out: &mut Outcome) -> Error {
+    let met = matches!(&error, Error::Api(error) if error.cause == Cause::AlreadyExists);
+    let Some((kind, name, Some(owned))) = out.objects.last().filter(|_| met) else { return error };
+    let signed = owned.owner_name.is_some() || owned.owner_uid.is_some() || owned.applied.is_some();
+    if signed || names::taken_over(&job.want.key.name, &job.sip.spec).contains(&(*kind, name.clone())) {
+        return error;
+    }
+    let foreign = Error::Foreign { kind: *kind, namespace: job.want.key.namespace.clone(), name: name.clone() };
+    // It is not watched, so it is not remembered either: the next turn meets it again, or finds that it has gone.
+    out.objects.pop();
+    foreign
 }
 
 async fn service(step: &Step, want: &Want, cx: &Context, out: &mut Outcome) -> Result<(), Error> {

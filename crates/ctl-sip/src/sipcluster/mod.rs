@@ -3,7 +3,7 @@
 mod apply;
 mod events;
 mod observe;
-mod status;
+pub(crate) mod status;
 mod tenant;
 
 use std::{
@@ -52,6 +52,8 @@ pub struct Job {
     pub outlook: Vec<Says>,
     /// Why its namespace cannot be worked in, if it cannot.
     pub no_rights: Option<String>,
+    /// Whether a view that turns out to be of the past is nobody's failure: it has not been so time and again.
+    pub patient: bool,
 }
 
 /// What a turn led to. Everything the API server answered goes back into the engine.
@@ -160,6 +162,7 @@ pub async fn turn(mut job: Job, cx: &Context) -> Outcome {
         }
     }
 
+    let fenced = fence.is_some();
     if let Some(sip) = fence {
         job.sip = Arc::new(sip);
     }
@@ -176,6 +179,13 @@ pub async fn turn(mut job: Job, cx: &Context) -> Outcome {
         return out;
     }
     done.services_error = no_rights.or(done.services_error);
+    let stale = |error: &Option<Error>| error.as_ref().is_some_and(Error::is_stale);
+    if job.patient && (stale(&done.services_error) || stale(&done.hosts_error)) {
+        // What was met is read live, and everything is decided anew at once: nothing of this is worth telling.
+        out.sip = fenced.then(|| (*job.sip).clone());
+        out.error = done.services_error.or(done.hosts_error);
+        return out;
+    }
     let status = status::of(&job.sip, &job.plan, &done, (cx.now)());
     if differs(job.sip.status.as_ref(), &status) {
         match cx.writer.put_status_as(&*job.sip, &status).await {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use api::{
     SIPCluster, SIPClusterStatus, keys,
-    sipcluster::{Blocked, Endpoint, Endpoints, HostRecord, HostState, RoleStatus},
+    sipcluster::{Blocked, Endpoint, Endpoints, HostRecord, HostState, RoleStatus, Services},
 };
 use base::{
     Key, Says,
@@ -14,13 +14,32 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use plan_sip::{
     claims::{Note, Plan, Reason},
-    services::{self, Problem},
+    services::{self, Problem, Rollout},
 };
 
 use super::Done;
 
 /// Condition type of the whole.
-pub(super) const READY: &str = "Ready";
+pub(crate) const READY: &str = "Ready";
+/// Condition type of the services.
+pub(super) const SERVICES: &str = "ServicesAvailable";
+/// Reason of condition Ready when all is as asked.
+const SUCCEEDED: &str = "ReconciliationSucceeded";
+/// Reason of condition ServicesAvailable: new pods do not run, and those of before serve.
+pub(super) const ROLLOUT_FAILING: &str = "RolloutFailing";
+
+/// Reasons of condition Ready, all there are.
+pub(crate) const REASONS: [&str; 9] = [
+    SUCCEEDED,
+    "Progressing",
+    "InfraServiceFailure",
+    "UnableToApplyLabels",
+    "Decommissioning",
+    "Unschedulable",
+    "Undecided",
+    "UnableToDecommission",
+    "InvalidSpec",
+];
 
 /// The status after a turn over `sip`.
 pub(crate) fn of(sip: &SIPCluster, plan: &Plan, done: &Done<'_>, now: Timestamp) -> SIPClusterStatus {
@@ -38,10 +57,16 @@ pub(crate) fn of(sip: &SIPCluster, plan: &Plan, done: &Done<'_>, now: Timestamp)
     let waits_for = Some(&service).filter(|service| *labels_wait && service.holds != Some(true));
     let claims = claims_condition(sip, plan, unlabelled, waits_for, hosts_error.as_ref().map(ToString::to_string));
     let published = endpoints_condition(sip, endpoints.as_ref());
-    let mut says = vec![ready(&old, generation, plan, [&claims, &service, &published])];
+    let rollouts = services.map(|s| s.rollouts.as_slice()).unwrap_or_default();
+    let routine = !rollouts.is_empty() && rollouts.iter().all(|r| !r.failing);
+    let summary = summary(sip, &hosts, endpoints.as_ref());
+    let mut says = vec![ready(&old, generation, plan, routine, summary, [&claims, &service, &published])];
     let is_ready = says[0].holds == Some(true);
     let stuck = plan.blocked.as_ref().is_some_and(|b| b.reason == Reason::InvalidSpec);
-    says.push(if is_ready || stuck {
+    says.push(if is_ready && !rollouts.is_empty() {
+        // It serves as asked before; whoever waits for the change itself, as kstatus does, waits for this.
+        Says::yes("Reconciling", "RollingOut", rolling(rollouts))
+    } else if is_ready || stuck {
         Says::no("Reconciling", if stuck { "Stalled" } else { "Settled" }, "")
     } else {
         Says::yes("Reconciling", says[0].reason, says[0].message.clone())
@@ -128,12 +153,14 @@ fn claims_condition(
         return Says::no(KIND, blocked.reason.as_str(), blocked.message.clone());
     }
     if sip.metadata.deletion_timestamp.is_some() {
-        return Says::no(KIND, "Decommissioning", format!("{} hosts are being released", plan.depart.len()));
+        return Says::no(KIND, "Decommissioning", departing(plan.depart.len()));
     }
     // A new cluster's hosts wait for its services, and what these lack is what people have to mend.
     if let Some(services) = waits_for.filter(|_| unlabelled > 0 || !all_asked(plan)) {
         let what = if unlabelled > 0 {
-            format!("{unlabelled} hosts are chosen and get their labels once the services are as asked")
+            let verbs =
+                if unlabelled == 1 { "is chosen and gets its labels" } else { "are chosen and get their labels" };
+            format!("{} {verbs} once the services are as asked", number(unlabelled, "host"))
         } else {
             "hosts are chosen once the services can be made".to_owned()
         };
@@ -141,43 +168,68 @@ fn claims_condition(
     }
     if unlabelled > 0 {
         let why = error.map(|e| format!(": {e}")).unwrap_or_default();
-        return Says::no(
-            KIND,
-            "UnableToApplyLabels",
-            format!("{unlabelled} hosts are chosen and not yet labelled{why}"),
-        );
+        let are = if unlabelled == 1 { "is" } else { "are" };
+        let text = format!("{} {are} chosen and not yet labelled{why}", number(unlabelled, "host"));
+        return Says::no(KIND, "UnableToApplyLabels", text);
     }
     let hosts = plan.record.iter().filter(|h| h.state != HostState::Releasing).count();
-    Says::yes(KIND, "AllClaimed", format!("{hosts} hosts"))
+    Says::yes(KIND, "AllClaimed", number(hosts, "host"))
+}
+
+/// `1 host`, `2 hosts`.
+fn number(count: usize, word: &str) -> String {
+    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
+}
+
+fn departing(hosts: usize) -> String {
+    match hosts {
+        0 => "no host is left to release".to_owned(),
+        1 => "1 host is being released".to_owned(),
+        _ => format!("{hosts} hosts are being released"),
+    }
+}
+
+/// What a cluster that is Ready has, in a few words: `5 hosts, 4 services, API 192.0.2.1:30443`.
+fn summary(sip: &SIPCluster, hosts: &[HostRecord], endpoints: Option<&Endpoints>) -> String {
+    let hosts = hosts.iter().filter(|h| h.state != HostState::Releasing).count();
+    let first = endpoints.and_then(|e| e.control_plane.first());
+    let api = first.map(|first| format!(", API {}", authority(first))).unwrap_or_default();
+    format!("{}, {}{api}", number(hosts, "host"), number(asked_services(sip), "service"))
+}
+
+fn asked_services(sip: &SIPCluster) -> usize {
+    let Services { load_balancer_control_plane: control_plane, load_balancer_worker: worker, jump_host, auth } =
+        &sip.spec.services;
+    control_plane.len() + worker.len() + jump_host.len() + auth.len()
+}
+
+fn rolling(rollouts: &[Rollout]) -> String {
+    Problem::text_of(rollouts.iter().map(|r| &r.problem))
 }
 
 fn services_condition(plan: Option<&services::Plan>, error: Option<String>) -> Says {
-    const KIND: &str = "ServicesAvailable";
+    const KIND: &str = SERVICES;
     if let Some(error) = error {
         return Says::no(KIND, "InfraServiceFailure", error);
     }
     let Some(plan) = plan else { return Says::unknown(KIND, "NotObserved", "") };
     let (waiting, failed): (Vec<&Problem>, Vec<&Problem>) = plan.problems.iter().partition(|p| p.waiting);
     if !failed.is_empty() {
-        return Says::no(KIND, "InfraServiceFailure", listed(&failed));
+        return Says::no(KIND, "InfraServiceFailure", Problem::text_of(failed));
     }
     if !waiting.is_empty() || !plan.ready {
-        return Says::no(KIND, "Progressing", listed(&waiting));
+        return Says::no(KIND, "Progressing", Problem::text_of(waiting));
     }
-    Says::yes(KIND, "Available", "")
-}
-
-fn listed(problems: &[&Problem]) -> String {
-    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    let failing = plan.rollouts.iter().any(|r| r.failing);
+    match plan.rollouts.as_slice() {
+        [] => Says::yes(KIND, "Available", ""),
+        rollouts => Says::yes(KIND, if failing { ROLLOUT_FAILING } else { "RollingOut" }, rolling(rollouts)),
+    }
 }
 
 fn endpoints_condition(sip: &SIPCluster, endpoints: Option<&Endpoints>) -> Says {
     const KIND: &str = "EndpointsPublished";
-    let services = &sip.spec.services;
-    let asked = services.load_balancer_control_plane.len()
-        + services.load_balancer_worker.len()
-        + services.jump_host.len()
-        + services.auth.len();
+    let asked = asked_services(sip);
     let known = endpoints.map_or(0, |e| e.control_plane.len() + e.worker.len() + e.jump_host.len() + e.auth.len());
     if known < asked {
         return Says::no(KIND, "Progressing", format!("{known} of {asked} services have an endpoint"));
@@ -186,16 +238,25 @@ fn endpoints_condition(sip: &SIPCluster, endpoints: Option<&Endpoints>) -> Says 
 }
 
 /// `Ready`: hosts claimed, services applied and available, endpoints published. It never waits for the tenant.
-fn ready(old: &SIPClusterStatus, generation: Option<i64>, plan: &Plan, phases: [&Says; 3]) -> Says {
+///
+/// `routine`: what is not available is so because a change is being rolled out.
+fn ready(
+    old: &SIPClusterStatus,
+    generation: Option<i64>,
+    plan: &Plan,
+    routine: bool,
+    summary: String,
+    phases: [&Says; 3],
+) -> Says {
     let Some(first) = phases.into_iter().find(|p| p.holds != Some(true)) else {
-        return Says::yes(READY, "ReconciliationSucceeded", "");
+        return Says::yes(READY, SUCCEEDED, summary);
     };
     // A blocked role does not hide that a service fails, and the other way round the hosts come first.
     let progressing = matches!(first.reason, "Progressing" | "NotObserved" | "Decommissioning");
     let known =
         old.observed_generation == generation && find(&old.conditions, READY).is_some_and(|c| c.status == "True");
     let reason = match (progressing, known, plan.blocked.is_some()) {
-        (true, true, false) => "InfraServiceFailure",
+        (true, true, false) if !routine => "InfraServiceFailure",
         (true, ..) => "Progressing",
         _ => first.reason,
     };
@@ -223,6 +284,9 @@ fn notes(notes: &[Note]) -> Vec<Says> {
 }
 
 fn warnings(plan: Option<&services::Plan>) -> Option<Says> {
-    let warnings: Vec<&Problem> = plan?.warnings.iter().collect();
-    (!warnings.is_empty()).then(|| Says::yes("ServiceWarning", "ServiceWarning", listed(&warnings)))
+    let warnings = &plan?.warnings;
+    (!warnings.is_empty()).then(|| Says::yes("ServiceWarning", "ServiceWarning", Problem::text_of(warnings)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,5 +5,6 @@ mod outlook;
 mod release;
 mod rights;
 mod story;
+mod told;
 mod unreadable;
 mod watching;
