@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use api::{SIPCluster, sipcluster::HostState};
@@ -28,7 +28,7 @@ use crate::{
 pub struct Args {
     /// The SIPCluster
     #[arg(value_name = "NAMESPACE/NAME")]
-    cluster: Key,
+    cluster: String,
     #[command(flatten)]
     source: Source,
     /// More files
@@ -38,9 +38,9 @@ pub struct Args {
 
 /// Explains one SIPCluster.
 pub async fn run(mut args: Args) -> anyhow::Result<Answer> {
-    args.source.files.append(&mut args.more);
+    let cluster = named(&mut args)?;
     let World { objects, mut site, notes } = args.source.read().await?;
-    let Some(found) = objects.clusters.iter().find(|found| found.key == args.cluster) else {
+    let Some(found) = objects.clusters.iter().find(|found| found.key == cluster) else {
         let known: Vec<String> = objects.clusters.iter().map(|found| found.key.to_string()).collect();
         let there = if known.is_empty() {
             "there is none at all".to_owned()
@@ -48,10 +48,24 @@ pub async fn run(mut args: Args) -> anyhow::Result<Answer> {
             format!("there are: {}", words::few(&known))
         };
         let why = format!("is not there; {there}");
-        return Err(BadInput(vec![Bad::whole(format!("SIPCluster {}", args.cluster), why)]).into());
+        return Err(BadInput(vec![Bad::whole(format!("SIPCluster {cluster}"), why)]).into());
     };
-    let (text, blocked) = explain(&found.object, &args.cluster, &mut site);
+    let (text, blocked) = explain(&found.object, &cluster, &mut site);
     Ok(Answer { text, notes, blocked })
+}
+
+/// The SIPCluster among the names given; whatever else is among them are more files after `-f`, as in `-f a.yaml b.yaml`.
+fn named(args: &mut Args) -> anyhow::Result<Key> {
+    let mut names = vec![std::mem::take(&mut args.cluster)];
+    names.extend(args.more.drain(..).map(|path| path.to_string_lossy().into_owned()));
+    let is_cluster = |name: &String| name.parse::<Key>().is_ok() && !Path::new(name).exists();
+    let Some(found) = names.iter().position(is_cluster) else {
+        let why = "is no SIPCluster: name it as NAMESPACE/NAME";
+        return Err(BadInput(vec![Bad::whole(format!("{:?}", names.join(" ")), why)]).into());
+    };
+    let cluster = names.remove(found).parse().expect("it was parsed a moment ago");
+    args.source.files.extend(names.into_iter().map(PathBuf::from));
+    Ok(cluster)
 }
 
 /// The explanation, and whether the cluster is blocked.

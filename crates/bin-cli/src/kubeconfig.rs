@@ -11,6 +11,8 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
+use crate::live;
+
 /// Arguments of `slipway kubeconfig`.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
@@ -34,14 +36,7 @@ pub struct Args {
 
 /// Reads what the base cluster knows of the tenant, and prints the kubeconfig.
 pub async fn run(args: Args) -> anyhow::Result<()> {
-    let options = kube::config::KubeConfigOptions { context: args.context.clone(), ..Default::default() };
-    let config = match &args.context {
-        Some(context) => {
-            kube::Config::from_kubeconfig(&options).await.with_context(|| format!("--context {context}"))?
-        }
-        None => kube::Config::infer().await.context("no access to the base cluster")?,
-    };
-    let client = Client::try_from(config).context("no access to the base cluster")?;
+    let client = live::client(args.context.as_deref()).await?;
     let tenant = tenant(&client, &args).await?;
     print!("{}", serde_saphyr::to_string(&tenant.kubeconfig(&args))?);
     Ok(())
@@ -63,13 +58,15 @@ struct Tenant {
 async fn tenant(client: &Client, args: &Args) -> anyhow::Result<Tenant> {
     let Key { namespace, name } = &args.cluster;
     let sip: SIPCluster = Api::namespaced(client.clone(), namespace)
-        .get(name)
+        .get_opt(name)
         .await
-        .with_context(|| format!("cannot read SIPCluster {namespace}/{name}"))?;
+        .map_err(live::said)
+        .with_context(|| format!("cannot read SIPCluster {namespace}/{name}"))?
+        .with_context(|| format!("SIPCluster {namespace}/{name} does not exist"))?;
     let endpoint = endpoint(&sip, args)?;
     let oidc = provider(&sip, args)?;
     let (at, SecretKey { name: secret, key }) = ca_secret(&sip, &args.cluster);
-    let found: Secret = Api::namespaced(client.clone(), &at).get(&secret).await.with_context(|| {
+    let found: Secret = Api::namespaced(client.clone(), &at).get(&secret).await.map_err(live::said).with_context(|| {
         format!("cannot read the CA of the tenant's API server, Secret {at}/{secret}: set spec.tenantCA or spec.clusterRef of SIPCluster {namespace}/{name}")
     })?;
     let ca = found
@@ -79,6 +76,7 @@ async fn tenant(client: &Client, args: &Args) -> anyhow::Result<Tenant> {
     let map: ConfigMap = Api::namespaced(client.clone(), namespace)
         .get(&oidc.config_map)
         .await
+        .map_err(live::said)
         .with_context(|| format!("cannot read ConfigMap {namespace}/{} of the OIDC provider", oidc.config_map))?;
     let oidc_ca = map.data.and_then(|mut data| data.remove("ca.crt"));
     let oidc_ca = oidc_ca.with_context(|| format!("ConfigMap {namespace}/{} has no key ca.crt", oidc.config_map))?;

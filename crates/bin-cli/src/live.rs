@@ -1,28 +1,33 @@
 //! The live cluster: its SIPClusters, hosts and Secrets, as far as they may be read, and what its manager is told.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use api::SIPCluster;
 use api_foreign::BareMetalHost;
+use jiff::Timestamp;
 use k8s_openapi::api::{
     apps::v1::Deployment,
+    coordination::v1::Lease,
     core::v1::{Container, Secret},
 };
 use kube::{
-    Api, Client, Config,
+    Api, Client, Config, ResourceExt,
     api::ListParams,
     config::KubeConfigOptions,
     core::{ApiResource, DynamicObject},
 };
 use plan_sip::host::Host;
 
-use crate::input::{Objects, Reader};
+use crate::input::{Bad, BadInput, Objects, Reader};
 
 /// Objects per page of a list.
 const PAGE: u32 = 500;
 /// Labels of the manager's Deployment: ours, and those of the original, in whose place it may have been put.
 const MANAGERS: [&str; 2] = ["app.kubernetes.io/name=slipway-manager", "control-plane=controller-manager"];
+
+/// The lease of whoever looks after SIPClusters.
+const LEASE: &str = "slipway-sip";
 
 /// What the cluster shows.
 pub struct Cluster {
@@ -39,15 +44,22 @@ pub struct Cluster {
 /// What the manager is told about hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manager {
-    /// Namespaces whose hosts every SIPCluster may take.
-    pub host_namespaces: BTreeSet<String>,
+    /// Namespaces whose hosts every SIPCluster may take; `*` among them: all.
+    pub namespaces: BTreeSet<String>,
     /// Seconds a released host is nobody's.
     pub quarantine: i64,
 }
 
 impl Default for Manager {
     fn default() -> Self {
-        Self { host_namespaces: BTreeSet::from(["vino-system".to_owned()]), quarantine: 60 }
+        Self { namespaces: BTreeSet::from(["vino-system".to_owned()]), quarantine: 60 }
+    }
+}
+
+impl Manager {
+    /// Namespaces whose hosts every SIPCluster may take; `None`: all.
+    pub fn host_namespaces(&self) -> Option<BTreeSet<String>> {
+        (!self.namespaces.contains("*")).then(|| self.namespaces.clone())
     }
 }
 
@@ -58,56 +70,75 @@ pub async fn client(context: Option<&str>) -> anyhow::Result<Client> {
             let options = KubeConfigOptions { context: Some(context.to_owned()), ..KubeConfigOptions::default() };
             Config::from_kubeconfig(&options).await.with_context(|| format!("--context {context}"))?
         }
-        None => Config::infer().await.context("no cluster: set KUBECONFIG, or give files with -f")?,
+        None => Config::infer().await.map_err(|error| {
+            // The error tells of both ways, each with all of its causes; the kubeconfig is the one people mean.
+            let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+            anyhow!("no cluster: set KUBECONFIG, or give files with -f: {cause}")
+        })?,
     };
     Client::try_from(config).context("no client for the cluster")
 }
 
-/// Reads all that decisions read. Writes nothing.
-pub async fn read(context: Option<&str>) -> anyhow::Result<Cluster> {
+/// What the API server says, once and without its form.
+pub fn said(error: kube::Error) -> anyhow::Error {
+    match error {
+        kube::Error::Api(status) => anyhow!("{}", status.message),
+        other => other.into(),
+    }
+}
+
+/// Reads all that decisions read, with what the files hold in place of what is there. Writes nothing.
+pub async fn read(context: Option<&str>, files: &[PathBuf], recursive: bool) -> anyhow::Result<Cluster> {
     let client = client(context).await?;
+    of(&client, files, recursive).await
+}
+
+async fn of(client: &Client, files: &[PathBuf], recursive: bool) -> anyhow::Result<Cluster> {
     let mut reader = Reader::default();
     let mut notes = Vec::new();
-    match list(&client, &ApiResource::erase::<SIPCluster>(&()), None, "").await? {
+    match list(client, &ApiResource::erase::<SIPCluster>(&()), None, "").await? {
         Listed::All(found) => found.into_iter().for_each(|object| reader.accepted(object)),
         Listed::NoSuchKind => {
             bail!("the cluster does not know SIPClusters: `slipway crds | kubectl apply -f -` defines them")
         }
         Listed::Forbidden(why) => bail!("SIPClusters may not be listed: {why}"),
     }
-    match list(&client, &ApiResource::erase::<BareMetalHost>(&()), None, "").await? {
+    match list(client, &ApiResource::erase::<BareMetalHost>(&()), None, "").await? {
         Listed::All(found) => found.into_iter().for_each(|object| reader.accepted(object)),
         Listed::NoSuchKind => {
             notes.push("the cluster does not know BareMetalHosts: Metal3 is not installed".to_owned());
         }
         Listed::Forbidden(why) => bail!("BareMetalHosts may not be listed: {why}"),
     }
+    let passed_over = |bad: Vec<Bad>| bad.into_iter().map(|bad| format!("passed over: {bad}"));
+    notes.extend(passed_over(reader.bad()));
+    let bad = reader.files(files, recursive);
+    if !bad.is_empty() {
+        return Err(BadInput(bad).into());
+    }
+    let unreadable = secrets(client, &mut reader, &mut notes).await?;
     let (objects, bad) = reader.finish();
-    notes.extend(bad.iter().map(|bad| format!("passed over: {bad}")));
-    let mut cluster = Cluster { objects, unreadable: BTreeSet::new(), manager: manager(&client).await?, notes };
-    secrets(&client, &mut cluster).await?;
-    Ok(cluster)
+    notes.extend(passed_over(bad));
+    let manager = manager(client, &mut notes).await?;
+    Ok(Cluster { objects, unreadable, manager, notes })
 }
 
-/// Reads the Secrets of the namespaces that hosts name.
-async fn secrets(client: &Client, cluster: &mut Cluster) -> anyhow::Result<()> {
-    let hosts = cluster.objects.hosts.iter().map(|found| Host::from(found.object.clone()));
+/// Reads the Secrets of the namespaces that hosts name. Those that may not be read.
+async fn secrets(client: &Client, reader: &mut Reader, notes: &mut Vec<String>) -> anyhow::Result<BTreeSet<String>> {
+    let hosts = reader.objects().hosts.iter().map(|found| Host::from(found.object.clone()));
     let namespaces: BTreeSet<String> =
         hosts.flat_map(|host| [host.network_data, host.credentials]).flatten().map(|secret| secret.namespace).collect();
-    let mut reader = Reader::default();
+    let mut unreadable = BTreeSet::new();
     for namespace in namespaces {
         match list(client, &ApiResource::erase::<Secret>(&()), Some(&namespace), "").await? {
             Listed::All(found) => found.into_iter().for_each(|object| reader.accepted(object)),
             Listed::NoSuchKind | Listed::Forbidden(_) => {
-                cluster.notes.push(format!("Secrets of namespace {namespace} may not be read: network data and credentials there count as usable"));
-                cluster.unreadable.insert(namespace);
+                notes.push(format!("Secrets of namespace {namespace} may not be read: network data and credentials there count as usable"));
+                unreadable.insert(namespace);
             }
         }
     }
-    let (objects, bad) = reader.finish();
-    cluster.notes.extend(bad.iter().map(|bad| format!("passed over: {bad}")));
-    cluster.objects.secrets = objects.secrets;
-    Ok(())
+    Ok(unreadable)
 }
 
 enum Listed {
@@ -136,7 +167,7 @@ async fn list(
             Ok(page) => page,
             Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Listed::NoSuchKind),
             Err(kube::Error::Api(status)) if status.code == 403 => return Ok(Listed::Forbidden(status.message)),
-            Err(error) => return Err(error).with_context(|| format!("cannot list {}", resource.plural)),
+            Err(error) => return Err(said(error)).with_context(|| format!("cannot list {}", resource.plural)),
         };
         for mut object in page.items {
             object.metadata.managed_fields = None;
@@ -153,19 +184,52 @@ async fn list(
     }
 }
 
-/// What the manager is told, read from its Deployment.
-async fn manager(client: &Client) -> anyhow::Result<Option<Manager>> {
+/// What the manager is told, read from its Deployment; and a note if nobody is there to do it.
+async fn manager(client: &Client, notes: &mut Vec<String>) -> anyhow::Result<Option<Manager>> {
     for labels in MANAGERS {
         let Listed::All(found) = list(client, &ApiResource::erase::<Deployment>(&()), None, labels).await? else {
             return Ok(None);
         };
         let deployments = found.into_iter().filter_map(|object| serde_json::from_value::<Deployment>(object).ok());
-        let pods = deployments.filter_map(|deployment| deployment.spec?.template.spec);
-        if let Some(manager) = pods.flat_map(|pod| pod.containers).find_map(|container| told(&container)) {
+        for deployment in deployments {
+            let pod = deployment.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+            let Some(manager) = pod.into_iter().flat_map(|pod| &pod.containers).find_map(told) else { continue };
+            notes.extend(idle(client, &deployment).await?);
             return Ok(Some(manager));
         }
     }
     Ok(None)
+}
+
+/// Why what is shown is not being done, if it is not: the manager has no ready pod, or nobody renews its lease.
+async fn idle(client: &Client, manager: &Deployment) -> anyhow::Result<Option<String>> {
+    let namespace = manager.namespace().unwrap_or_default();
+    let name = manager.name_any();
+    if manager.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0) == 0 {
+        return Ok(Some(format!(
+            "Deployment {namespace}/{name} has no ready pod: nobody carries out what is shown here"
+        )));
+    }
+    let Listed::All(leases) = list(client, &ApiResource::erase::<Lease>(&()), Some(&namespace), "").await? else {
+        return Ok(None);
+    };
+    let leases = leases.into_iter().filter_map(|object| serde_json::from_value::<Lease>(object).ok());
+    let lease = leases.into_iter().find(|lease| lease.name_any() == LEASE);
+    Ok(unrenewed(lease.as_ref(), Timestamp::now())
+        .map(|why| format!("nobody leads, so nobody carries out what is shown here: lease {namespace}/{LEASE} {why}")))
+}
+
+/// What is wrong with a lease that nobody keeps. As long again as it holds is for clocks that differ.
+fn unrenewed(lease: Option<&Lease>, now: Timestamp) -> Option<String> {
+    let Some(spec) = lease.and_then(|lease| lease.spec.as_ref()) else { return Some("is not there".to_owned()) };
+    let holder = spec.holder_identity.as_deref().unwrap_or_default();
+    let Some(renewed) = spec.renew_time.as_ref().map(|time| time.0).filter(|_| !holder.is_empty()) else {
+        return Some("has no holder".to_owned());
+    };
+    let holds = i64::from(spec.lease_duration_seconds.unwrap_or(15));
+    let renewed = renewed.as_second();
+    let since = Timestamp::from_second(renewed).unwrap_or_default();
+    (now.as_second() - renewed > 2 * holds).then(|| format!("was last renewed at {since}"))
 }
 
 /// What a container is told, if it is a manager of ours.
@@ -181,8 +245,8 @@ fn told(container: &Container) -> Option<Manager> {
     let namespaces = argument(&args, "--host-namespaces").or_else(|| variable("SLIPWAY_HOST_NAMESPACES"));
     let quarantine = argument(&args, "--quarantine-seconds").or_else(|| variable("SLIPWAY_QUARANTINE_SECONDS"));
     Some(Manager {
-        host_namespaces: namespaces
-            .map_or(defaults.host_namespaces, |list| list.split(',').map(|n| n.trim().to_owned()).collect()),
+        namespaces: namespaces
+            .map_or(defaults.namespaces, |list| list.split(',').map(|n| n.trim().to_owned()).collect()),
         quarantine: quarantine.and_then(|text| text.parse().ok()).unwrap_or(defaults.quarantine),
     })
 }
@@ -206,8 +270,96 @@ mod tests {
     use rstest::rstest;
     use serde_json::{Value, json};
 
+    #[test]
+    fn a_lease_that_nobody_renews_is_told() {
+        let at = |second| Timestamp::from_second(second).expect("in range");
+        let lease = |spec: Value| serde_json::from_value::<Lease>(json!({ "spec": spec })).expect("a lease");
+        let held = lease(
+            json!({"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": "1970-01-01T00:01:40.000000Z"}),
+        );
+        assert_eq!(unrenewed(Some(&held), at(130)), None);
+        assert_eq!(unrenewed(Some(&held), at(131)).as_deref(), Some("was last renewed at 1970-01-01T00:01:40Z"));
+        let free = lease(json!({"holderIdentity": "", "renewTime": "1970-01-01T00:01:40.000000Z"}));
+        assert_eq!(unrenewed(Some(&free), at(100)).as_deref(), Some("has no holder"));
+        assert_eq!(unrenewed(None, at(100)).as_deref(), Some("is not there"));
+    }
+
+    /// A cluster with hosts that are labelled for a tenant, one of its size, and a manager that has gone.
+    fn cluster() -> testkit::Api {
+        let api = testkit::Api::new();
+        let labels = json!({"flavor": "worker", "sip.airshipit.org/cluster-namespace": "default",
+            "sip.airshipit.org/cluster-name": "edge", "sip.airshipit.org/node-type": "Worker"});
+        for (name, labels) in [("w0", labels.clone()), ("w1", labels), ("w2", json!({"flavor": "worker"}))] {
+            api.seed(json!({
+                "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
+                "metadata": {"namespace": "default", "name": name, "uid": name, "labels": labels},
+                "spec": {"bmc": {"credentialsName": "bmc"}, "networkData": {"name": "net"}},
+            }));
+        }
+        let text = |key: &str, text: &str| json!({ key: base64::Engine::encode(&base64::engine::general_purpose::STANDARD, text) });
+        let mut bmc = text("username", "u");
+        bmc["password"] = text("password", "p")["password"].clone();
+        let net = text("networkData", r#"{"networks": [{"id": "oam", "ip_address": "192.0.2.1"}]}"#);
+        for (name, data) in [("bmc", bmc), ("net", net)] {
+            let metadata = json!({"namespace": "default", "name": name});
+            api.seed(json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}));
+        }
+        let mut edge = serde_json::to_value(manifest(2)).expect("JSON");
+        let entry = |name: &str| json!({"namespace": "default", "name": name, "uid": name, "role": "Worker", "state": "Claimed"});
+        edge["status"] = json!({"established": true, "hosts": [entry("w0"), entry("w1")]});
+        api.seed(edge);
+        api.seed(json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"namespace": "slipway-system", "name": "slipway-manager", "labels": {"app.kubernetes.io/name": "slipway-manager"}},
+            "spec": {"selector": {"matchLabels": {"app": "m"}}, "template": {"metadata": {"labels": {"app": "m"}}, "spec": {"containers": [{"name": "manager", "args": ["--controllers=sip"]}]}}},
+        }));
+        api
+    }
+
+    fn manifest(workers: i32) -> Value {
+        json!({
+            "apiVersion": "airship.airshipit.org/v1", "kind": "SIPCluster",
+            "metadata": {"namespace": "default", "name": "edge"},
+            "spec": {"services": {}, "nodes": {"Worker": {"labelSelector": {"matchLabels": {"flavor": "worker"}}, "count": {"active": workers}}}},
+        })
+    }
+
+    /// What becomes of the tenant when a manifest of it with so many workers is applied.
+    async fn headline(workers: i32) -> (String, Vec<String>) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("changed.json");
+        std::fs::write(&file, manifest(workers).to_string()).expect("written");
+        let Cluster { objects, unreadable, manager, notes } =
+            of(&cluster().client(), &[file], false).await.expect("it is read");
+        let settings = plan_sip::site::Settings {
+            host_namespaces: manager.expect("a manager").host_namespaces(),
+            ..plan_sip::site::Settings::default()
+        };
+        let known = crate::site::Known { unreadable, now: None };
+        let mut site = crate::site::site(&objects, settings, &known);
+        let plans = plan_sip::order::sweep(&mut site);
+        (crate::plan::headline(&plans[0].1), notes)
+    }
+
+    #[tokio::test]
+    async fn a_manifest_over_a_live_cluster_keeps_what_the_tenant_has() {
+        assert_eq!(headline(2).await.0, "nothing to do, 2 of 2 hosts claimed");
+        assert_eq!(headline(3).await.0, "1 host to claim");
+        assert_eq!(headline(9).await.0, "blocked; 1 host to claim", "nothing is given back");
+        assert_eq!(headline(1).await.0, "1 host to release now");
+    }
+
+    #[tokio::test]
+    async fn a_manager_without_a_ready_pod_is_told() {
+        let notes = headline(2).await.1;
+        assert_eq!(
+            notes,
+            ["Deployment slipway-system/slipway-manager has no ready pod: nobody carries out what is shown here"]
+        );
+    }
+
     fn manager(namespaces: &[&str], quarantine: i64) -> Manager {
-        Manager { host_namespaces: namespaces.iter().map(|n| (*n).to_owned()).collect(), quarantine }
+        Manager { namespaces: namespaces.iter().map(|n| (*n).to_owned()).collect(), quarantine }
     }
 
     #[rstest]

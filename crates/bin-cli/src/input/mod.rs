@@ -3,9 +3,10 @@
 mod admission;
 mod documents;
 mod origin;
+mod overlay;
 
 use std::{
-    collections::{BTreeMap, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet},
     path::PathBuf,
 };
 
@@ -13,6 +14,7 @@ use api::SIPCluster;
 use api_foreign::BareMetalHost;
 use base::Key;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use plan_sip::host::Host;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -46,16 +48,14 @@ pub struct Objects {
     pub config_maps: Vec<Found<ConfigMap>>,
     /// What else there was: objects by kind.
     pub others: BTreeMap<String, usize>,
+    /// What was given twice, and not alike: which of the two counts.
+    pub twice: Vec<String>,
 }
 
 /// Reads files, directories and `-`. What is bad does not keep the rest from being read.
 pub fn load(paths: &[PathBuf], recursive: bool) -> (Objects, Vec<Bad>) {
-    let (documents, mut bad) = documents::read(paths, recursive);
     let mut reader = Reader::default();
-    for (origin, document) in documents {
-        reader.document(origin, document);
-    }
-    bad.append(&mut reader.bad);
+    let bad = reader.files(paths, recursive);
     (reader.objects, bad)
 }
 
@@ -73,6 +73,27 @@ impl Reader {
     pub fn accepted(&mut self, mut object: Value) {
         admission::without_nulls(&mut object);
         self.object(Origin::Cluster, object);
+    }
+
+    /// Reads files, directories and `-`. What they hold counts in place of what an API server has under the same names.
+    /// What is bad.
+    pub fn files(&mut self, paths: &[PathBuf], recursive: bool) -> Vec<Bad> {
+        let (documents, mut bad) = documents::read(paths, recursive);
+        for (origin, document) in documents {
+            self.document(origin, document);
+        }
+        bad.append(&mut self.bad);
+        bad
+    }
+
+    /// What has been bad so far, once.
+    pub fn bad(&mut self) -> Vec<Bad> {
+        std::mem::take(&mut self.bad)
+    }
+
+    /// What has been read so far.
+    pub fn objects(&self) -> &Objects {
+        &self.objects
     }
 
     /// All objects, and what is bad.
@@ -137,20 +158,32 @@ impl Reader {
         if key.name.is_empty() {
             return wrong("", "metadata.name", "is missing".to_owned());
         }
-        match self.seen.entry((kind.clone(), key.clone())) {
-            Entry::Vacant(place) => drop(place.insert((origin.clone(), object.clone()))),
-            Entry::Occupied(first) if first.get().1 == object => return,
-            Entry::Occupied(first) => {
-                let message = format!("is given twice, and not alike; first in {}", first.get().0);
-                return wrong(&key.to_string(), "", message);
-            }
-        }
+        let known = self.seen.get(&(kind.clone(), key.clone())).cloned();
+        match &known {
+            Some((_, first)) if *first == object => return,
+            // What files hold counts.
+            Some(_) if origin == Origin::Cluster => return,
+            _ => self.seen.insert((kind.clone(), key.clone()), (origin.clone(), object.clone())),
+        };
         if kind == "SIPCluster" && origin != Origin::Cluster {
             let admission = self.admission.get_or_insert_with(Admission::of_sipclusters);
             let faults = admission.faults(&object);
             if !faults.is_empty() {
                 return faults.into_iter().for_each(|(field, message)| wrong(&key.to_string(), &field, message));
             }
+        }
+        match known {
+            Some((Origin::Cluster, live)) => {
+                self.objects.forget(&kind, &key);
+                object = overlay::applied(&kind, live, object);
+            }
+            Some((first, _)) => {
+                self.objects.forget(&kind, &key);
+                self.objects.twice.push(format!(
+                    "{kind} {key} is given twice, and not alike: the later one counts, {origin}, not {first}"
+                ));
+            }
+            None => {}
         }
         if let ("BareMetalHost", Value::Object(fields)) = (kind.as_str(), &mut object) {
             // Metal3's definition does not require it.
@@ -167,6 +200,25 @@ impl Reader {
             let message = if kind == "Secret" { about_a_secret(&field) } else { message };
             wrong(&key.to_string(), &field, message);
         }
+    }
+}
+
+impl Objects {
+    /// Takes an object out, for another of its name to take its place.
+    fn forget(&mut self, kind: &str, key: &Key) {
+        match kind {
+            "SIPCluster" => self.clusters.retain(|found| found.key != *key),
+            "BareMetalHost" => self.hosts.retain(|found| found.key != *key),
+            "Secret" => self.secrets.retain(|found| found.key != *key),
+            _ => self.config_maps.retain(|found| found.key != *key),
+        }
+    }
+
+    /// Whether a Secret is there that a host names. Without one, nothing is known of network data and credentials.
+    pub fn name_secrets(&self) -> bool {
+        let given: BTreeSet<&Key> = self.secrets.iter().map(|found| &found.key).collect();
+        let mut hosts = self.hosts.iter().map(|found| Host::from(found.object.clone()));
+        hosts.any(|host| [host.network_data, host.credentials].into_iter().flatten().any(|key| given.contains(&key)))
     }
 }
 

@@ -1,6 +1,11 @@
 //! Warnings about SIPClusters: fields without effect, roles without services, selectors without hosts, bad keys.
 
-use api::{SIPCluster, keys, sipcluster::Services};
+use std::ops::RangeInclusive;
+
+use api::{
+    SIPCluster, keys,
+    sipcluster::{LoadBalancerWorker, ServiceType, Services},
+};
 use plan_sip::{
     services::{self, Installation, Seen},
     want::{Role, Want},
@@ -22,11 +27,12 @@ fn about(found: &Found<SIPCluster>, objects: &Objects) -> Vec<Bad> {
     let want = Want::from(&found.object);
     said.extend(want.invalid.clone().map(|why| ("spec".to_owned(), why)));
     legacy(&found.object, &mut said);
+    entries(&found.object, &mut said);
     roles(&found.object, &mut said);
     for (name, role) in &want.roles {
         hosts(name, role, objects, &mut said);
     }
-    said.extend(problems(found).into_iter().map(|message| (String::new(), message)));
+    said.extend(problems(found));
     said.into_iter().map(|(field, message)| warning("SIPCluster", found, &field, message)).collect()
 }
 
@@ -36,6 +42,59 @@ fn legacy(sip: &SIPCluster, said: &mut Vec<(String, String)>) {
         if entry.node_port.is_some() {
             let field = format!("spec.services.loadBalancerWorker[{index}].nodePort");
             said.push((field, "has no effect; it is accepted for manifests of earlier versions".to_owned()));
+        }
+    }
+}
+
+/// Node ports that Kubernetes hands out unless its API server is told otherwise.
+const NODE_PORTS: RangeInclusive<i32> = 30_000..=32_767;
+/// The jump host's image of the original operator, which its samples name.
+const OLD_JUMP_HOST: &str = "quay.io/airshipit/jump-host";
+
+/// Fields of entries whose values are accepted and hardly work.
+fn entries(sip: &SIPCluster, said: &mut Vec<(String, String)>) {
+    let Services { load_balancer_control_plane: control_plane, load_balancer_worker: worker, jump_host, auth } =
+        &sip.spec.services;
+    let one = |port: i32| (port != 0).then_some(port..=port);
+    let worker_ports = |e: &LoadBalancerWorker| Some(e.node_port_range.start..=e.node_port_range.end);
+    let all = (control_plane.iter().map(|e| (&e.common, one(e.node_port))).enumerate())
+        .map(|(index, entry)| (format!("loadBalancerControlPlane[{index}].nodePort"), entry))
+        .chain(
+            (worker.iter().map(|e| (&e.common, worker_ports(e))).enumerate())
+                .map(|(index, entry)| (format!("loadBalancerWorker[{index}].nodePortRange"), entry)),
+        )
+        .chain(
+            (jump_host.iter().map(|e| (&e.common, one(e.node_port))).enumerate())
+                .map(|(index, entry)| (format!("jumpHost[{index}].nodePort"), entry)),
+        )
+        .chain(
+            (auth.iter().map(|e| (&e.common, one(e.node_port))).enumerate())
+                .map(|(index, entry)| (format!("auth[{index}].nodePort"), entry)),
+        );
+    for (field, (common, ports)) in all {
+        let of_nodes = common.service_type.unwrap_or_default() == ServiceType::NodePort;
+        let Some(ports) = ports.filter(|_| of_nodes) else { continue };
+        if !NODE_PORTS.contains(ports.start()) || !NODE_PORTS.contains(ports.end()) {
+            let message = "is outside 30000-32767, the node ports of an API server that is not told otherwise";
+            said.push((format!("spec.services.{field}"), message.to_owned()));
+        }
+    }
+    for (index, entry) in jump_host.iter().enumerate() {
+        let image = entry.common.image.split([':', '@']).next().unwrap_or_default();
+        if image == OLD_JUMP_HOST {
+            let message = format!(
+                "{image} is the original operator's image; the pod starts an sshd as uid 1000 on port 2222: leave the field \
+                 out for the installation's own image"
+            );
+            said.push((format!("spec.services.jumpHost[{index}].image"), message));
+        }
+    }
+    for (index, entry) in auth.iter().enumerate() {
+        if let Some(replicas) = entry.common.replicas.filter(|replicas| *replicas > 1) {
+            let message = format!(
+                "{replicas} pods need a Dex that keeps its keys as Kubernetes objects; on a volume it is one pod"
+            );
+            said.push((format!("spec.services.auth[{index}].replicas"), message));
         }
     }
 }
@@ -97,7 +156,7 @@ fn hosts(name: &str, role: &Role, objects: &Objects, said: &mut Vec<(String, Str
 }
 
 /// What the services would have to say, whatever the cluster is like: ssh keys that cannot be read, and the like.
-fn problems(found: &Found<SIPCluster>) -> Vec<String> {
+fn problems(found: &Found<SIPCluster>) -> Vec<(String, String)> {
     let installation = installation();
     let want = services::Want {
         owner: found.key.clone(),
@@ -108,7 +167,8 @@ fn problems(found: &Found<SIPCluster>) -> Vec<String> {
         gone: false,
     };
     let plan = services::plan(&want, &Seen::default());
-    plan.problems.iter().filter(|problem| !problem.waiting).map(|problem| problem.message.clone()).collect()
+    // Each begins with its place.
+    plan.problems.iter().filter(|problem| !problem.waiting).map(|p| (String::new(), p.to_string())).collect()
 }
 
 /// An installation that has a default for everything.

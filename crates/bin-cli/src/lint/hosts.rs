@@ -11,9 +11,9 @@ use crate::{
     site, words,
 };
 
-/// Warnings about all hosts of the input. Without Secrets nothing is known of their network data.
+/// Warnings about all hosts of the input. Without Secrets that they name nothing is known of their network data.
 pub(super) fn warnings(objects: &Objects) -> Vec<Bad> {
-    if objects.secrets.is_empty() {
+    if !objects.name_secrets() {
         return Vec::new();
     }
     let secrets: BTreeMap<&Key, SecretFacts> =

@@ -4,7 +4,7 @@ mod clusters;
 mod hosts;
 mod templates;
 
-use std::{fmt, path::PathBuf};
+use std::{collections::BTreeSet, fmt, path::PathBuf};
 
 use crate::{
     input::{self, Bad, Objects},
@@ -47,10 +47,14 @@ pub fn run(args: &Args) -> Findings {
     let count = |objects: &Objects| {
         objects.clusters.len() + objects.hosts.len() + objects.secrets.len() + objects.config_maps.len()
     };
+    // What cannot be accepted was looked at as well.
+    let refused: BTreeSet<(&String, &String)> =
+        errors.iter().filter(|bad| !bad.object.is_empty()).map(|bad| (&bad.place, &bad.object)).collect();
+    let count = count(&objects) + refused.len();
     let mut warnings = clusters::warnings(&objects);
     warnings.extend(hosts::warnings(&objects));
     warnings.extend(templates::warnings(&objects));
-    Findings { errors, warnings, notes: source::ignored(&objects), objects: count(&objects), strict: args.strict }
+    Findings { errors, warnings, notes: source::ignored(&objects), objects: count, strict: args.strict }
 }
 
 impl Findings {
@@ -73,7 +77,7 @@ impl fmt::Display for Findings {
         for bad in warnings {
             writeln!(f, "warning: {bad}")?;
         }
-        let what = words::count(*objects, "object");
+        let what = if *objects == 0 { "no object".to_owned() } else { words::count(*objects, "object") };
         match (errors.len(), warnings.len()) {
             (0, 0) => writeln!(f, "{what}, nothing to complain about"),
             (errors, warnings) => {

@@ -89,3 +89,20 @@ fn a_cluster_that_is_not_there_is_bad_input() {
     assert_eq!((said.status, said.out.as_str()), (2, ""));
     assert_eq!(said.err, "slipway: SIPCluster tenants/nobody: is not there; there are: tenants/edge\n");
 }
+
+#[test]
+fn several_files_after_one_flag_and_the_cluster_in_any_place() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = |name: &str, text: String| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        path.to_str().expect("UTF-8").to_owned()
+    };
+    let (a, b) = (file("a.yaml", cluster("edge", 1)), file("b.yaml", host("n1", "r1")));
+    for args in [["explain", "-f", &a, &b, "tenants/edge"], ["explain", "tenants/edge", "-f", &a, &b]] {
+        let said = slipway(&args, "");
+        assert!(said.status == 0 && said.out.starts_with("tenants/edge: 1 host to claim"), "{args:?}: {said:?}");
+    }
+    let said = slipway(&["explain", "-f", &a, &b], "");
+    assert!(said.err.contains("is no SIPCluster: name it as NAMESPACE/NAME"), "{}", said.err);
+}

@@ -56,7 +56,7 @@ fn good_manifests_are_left_alone() {
 #[case::network_missing(
     with_spec(
         "edge",
-        "nodes: {Worker: {count: {active: 1}}}, services: {loadBalancerWorker: [{nodeInterfaceId: wan, nodePortRange: {start: 1, end: 2}}]}"
+        "nodes: {Worker: {count: {active: 1}}}, services: {loadBalancerWorker: [{nodeInterfaceId: wan, nodePortRange: {start: 30001, end: 30002}}]}"
     ),
     "BareMetalHost metal3/n1: spec.networkData: Secret metal3/n1-net has no address in network wan, which a service uses"
 )]
@@ -66,6 +66,21 @@ fn good_manifests_are_left_alone() {
         "services: {jumpHost: [{nodePort: 0, nodeSSHPrivateKeys: keys, sshAuthorizedKeys: [ssh-rsa nonsense]}]}"
     ),
     "SIPCluster tenants/edge: spec.services.jumpHost[0].sshAuthorizedKeys[0] has a key of type \"ssh-rsa\" that cannot be read"
+)]
+#[case::old_jump_host(
+    with_spec(
+        "edge",
+        "services: {jumpHost: [{nodePort: 0, image: 'quay.io/airshipit/jump-host:v1', nodeSSHPrivateKeys: keys}]}"
+    ),
+    "SIPCluster tenants/edge: spec.services.jumpHost[0].image: quay.io/airshipit/jump-host is the original operator's image"
+)]
+#[case::node_port_out_of_range(
+    with_spec("edge", "services: {jumpHost: [{nodePort: 8022, nodeSSHPrivateKeys: keys}]}"),
+    "SIPCluster tenants/edge: spec.services.jumpHost[0].nodePort: is outside 30000-32767"
+)]
+#[case::several_dex(
+    with_spec("edge", "services: {auth: [{nodePort: 0, replicas: 2}]}"),
+    "SIPCluster tenants/edge: spec.services.auth[0].replicas: 2 pods need a Dex that keeps its keys as Kubernetes objects"
 )]
 #[case::duplicate_address(
     host("n2", "r2") + &secrets("n2", "192.0.2.1"),
@@ -103,7 +118,7 @@ fn errors_count_more_than_warnings_and_do_not_hide_them() {
     let expected = "\
 error: standard input, document 1, SIPCluster tenants/bad: spec.services: is missing
 warning: standard input, document 2, SIPCluster tenants/doubtful: spec.nodes[gpu]: is a role that no service uses: its hosts are claimed and labelled, nothing more
-1 object: 1 error, 1 warning
+2 objects: 1 error, 1 warning
 ";
     assert_eq!((said.out.as_str(), said.status), (expected, 2));
 }
@@ -112,4 +127,10 @@ warning: standard input, document 2, SIPCluster tenants/doubtful: spec.nodes[gpu
 fn a_template_that_renders_is_left_alone() {
     let text = "{{ range .ContainerPorts }}{{ $p := . }}{{ range $.Servers }}server {{ .Name }} {{ .IP }}:{{ $p.ContainerPort }}\n{{ end }}{{ end }}";
     assert_eq!(lint(&["--strict"], &[template(text)]).status, 0);
+}
+
+#[test]
+fn input_without_a_readable_object_says_so() {
+    let said = lint(&[], &["kind: [\n".to_owned()]);
+    assert!(said.out.ends_with("no object: 1 error, 0 warnings\n"), "{}", said.out);
 }

@@ -115,7 +115,7 @@ tenants/late: 1 host to claim
 
 2 clusters: 2 hosts to claim, nothing blocked
 ";
-    assert_eq!((said.out.as_str(), said.err.as_str(), said.status), (expected, "", 0));
+    assert_eq!((said.out.as_str(), said.status), (expected, 0));
 }
 
 #[test]
@@ -152,10 +152,35 @@ fn without_secrets_network_data_and_credentials_count_as_usable() {
 }
 
 #[test]
-fn secrets_that_no_host_names_are_told_of() {
+fn secrets_that_no_host_names_are_told_of_and_decide_nothing() {
     let said = plan(&[cluster("edge", 1), host("n1", "r1"), secrets("other", "192.0.2.9")]);
-    assert_eq!(said.status, 3);
-    assert!(said.err.contains("note: Secrets are given, and no host names any of them"), "{}", said.err);
+    assert_eq!((claims(&said), said.status), (vec!["edge: n1".to_owned()], 0));
+    assert!(said.err.contains("note: Secrets are given, and no host names any of them: network data"), "{}", said.err);
+}
+
+#[test]
+fn of_an_object_given_twice_the_later_one_counts() {
+    let said = plan(&[cluster("edge", 1), host("n1", "r1"), host("n2", "r2"), cluster("edge", 2)]);
+    assert_eq!(claims(&said), ["edge: n1 n2"]);
+    let note = "note: SIPCluster tenants/edge is given twice, and not alike: the later one counts, standard input, \
+                document 4, not standard input, document 1\n";
+    assert!(said.err.contains(note), "{}", said.err);
+}
+
+#[test]
+fn a_tenant_without_status_is_taken_up_from_its_labels_as_after_a_restore() {
+    let hosts = [claimed("n1", "r1", "edge", false), claimed("n2", "r2", "edge", false)].concat();
+    let said = plan(&[cluster("edge", 2), hosts.clone()]);
+    assert_eq!((claims(&said), said.status), (vec!["edge: ".to_owned()], 0), "nothing is released");
+    assert!(said.err.contains("tenants/edge is given without status, and 2 hosts are labelled for it"), "{}", said.err);
+    assert!(said.err.contains("--live"), "{}", said.err);
+}
+
+#[test]
+fn a_context_is_of_no_use_to_files_alone() {
+    let said = slipway(&["plan", "--context", "x", "-f", "-"], &cluster("edge", 1));
+    assert_eq!(said.status, 2);
+    assert!(said.err.starts_with("slipway: --context: is of no use to files alone"), "{}", said.err);
 }
 
 #[test]
@@ -229,10 +254,6 @@ fn other_kinds_are_passed_over_and_counted() {
     host("n2", "7"),
     "document 2, BareMetalHost metal3/n2: metadata.labels.rack: invalid type: integer `7`, expected a string"
 )]
-#[case::given_twice(
-    host("n1", "r9"),
-    "document 2, BareMetalHost metal3/n1: is given twice, and not alike; first in standard input, document 1"
-)]
 fn bad_input_is_named_by_file_document_object_and_field(#[case] bad: String, #[case] said: &str) {
     let answer = plan(&[host("n1", "r1"), bad, cluster("other", 1)]);
     assert_eq!((answer.status, answer.out.as_str()), (2, ""));
@@ -283,4 +304,16 @@ fn without_a_cluster_to_read_it_says_how_to_name_one() {
     let err = String::from_utf8(output.stderr).expect("UTF-8");
     assert_eq!(output.status.code(), Some(1), "{err}");
     assert!(err.starts_with("slipway: no cluster: set KUBECONFIG, or give files with -f"), "{err}");
+}
+
+#[test]
+fn a_kubeconfig_that_is_not_there_is_named_once() {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_slipway"))
+        .arg("plan")
+        .env("KUBECONFIG", "/does/not/exist")
+        .env_remove("KUBERNETES_SERVICE_HOST")
+        .output()
+        .expect("it runs");
+    let err = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!((output.status.code(), err.matches("/does/not/exist").count()), (Some(1), 1), "{err}");
 }
