@@ -69,7 +69,8 @@ pub struct Common {
     #[schemars(length(max = 512))]
     pub image: String,
 
-    /// The id of the network, in the hosts' network data, whose address this service uses.
+    /// The id of the network, in the hosts' network data, whose address this service uses. OIDC providers reach no host:
+    /// with them it has no effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub node_interface_id: Option<String>,
@@ -80,7 +81,7 @@ pub struct Common {
     pub node_labels: BTreeMap<String, String>,
 
     /// With a service of type NodePort: the virtual address of the base cluster under which this service is published.
-    /// With ClusterIP: the address the Service gets.
+    /// With ClusterIP: the address the Service gets. With LoadBalancer it has no effect.
     #[serde(default, rename = "clusterIP", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 45))]
     pub cluster_ip: Option<String>,
@@ -121,7 +122,7 @@ pub struct LoadBalancerControlPlane {
     /// What every service entry has.
     #[serde(flatten)]
     pub common: Common,
-    /// Node port of the tenant's API; 0: one is allocated.
+    /// Node port of the tenant's API; 0: one is allocated. With serviceType ClusterIP it has no effect.
     #[schemars(range(min = 0, max = 65535))]
     pub node_port: i32,
 }
@@ -164,7 +165,7 @@ pub struct JumpHost {
     /// What every service entry has.
     #[serde(flatten)]
     pub common: Common,
-    /// Node port of ssh; 0: one is allocated.
+    /// Node port of ssh; 0: one is allocated. With serviceType ClusterIP it has no effect.
     #[schemars(range(min = 0, max = 65535))]
     pub node_port: i32,
     /// Secret in this namespace whose every key is a private key with which the jump host logs in to the hosts.
@@ -200,7 +201,7 @@ pub struct Auth {
     /// What every service entry has.
     #[serde(flatten)]
     pub common: Common,
-    /// Node port of the issuer; 0: one is allocated.
+    /// Node port of the issuer; 0: one is allocated. With serviceType ClusterIP it has no effect.
     #[schemars(range(min = 0, max = 65535))]
     pub node_port: i32,
     /// Secret in this namespace with `tls.crt` and `tls.key` of the CA that signs the provider's certificate. Absent:
