@@ -37,7 +37,7 @@ fn args(dex: &Dex) -> Args {
         ca_data: None,
         cache_dir: Some(dex.cache()),
         device: false,
-        no_browser: false,
+        no_browser: true,
         timeout: 60,
     }
 }
