@@ -27,6 +27,9 @@ const REAL_API: &str = "real_api";
 /// The crate with the tests of the whole system, which want the local stack.
 const SYSTEM: &str = "tests";
 
+/// Tells what the tests of the whole system start that the stack is locked for them already.
+pub const HOLDS_THE_LOCK: &str = "SLIPWAY_STACK_IS_LOCKED";
+
 struct Stage {
     name: String,
     time: Duration,
@@ -90,6 +93,7 @@ fn run(cx: &Cx, keep: bool, stages: &mut Vec<Stage>) -> Result<()> {
             cargo(cx, &["build", "--locked", "-p", "bin-cli"])?;
             let mut test = command(cx, &["test", "--locked", "--features", "local-stack", "--manifest-path"]);
             test.arg(manifest).arg("--").arg("--test-threads=1").env("KUBECONFIG", cx.kubeconfig());
+            test.env(HOLDS_THE_LOCK, "1");
             succeed(&mut test)
         })?;
     }
