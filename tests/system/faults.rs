@@ -8,7 +8,7 @@ use crate::{
     hosts,
     manager::{self, processes, signal},
     sip::{self, NAMESPACE, SETTLES},
-    stack::{Restore, command, create, feed, get, kubectl, run, until},
+    stack::{Restore, command, feed, get, kubectl, run, until},
 };
 
 /// The service of a worker load balancer, on a port of its own.
@@ -81,7 +81,7 @@ fn an_api_server_that_dies_in_the_middle_of_claims_costs_time_and_nothing_else()
         assert!(signal("KILL", &known["pid"].to_string()), "the API server ran");
         run(command("cargo").args(["xtask", "up", "--base"])).success();
     };
-    create(&sip::workers("burst", 1)).success();
+    let _made = sip::made(&sip::workers("burst", 1));
     kill();
     assert_eq!(record(&sip::ready("burst")).len(), 1);
     assert_eq!(hosts::labelled("burst").len(), 1);
